@@ -1,56 +1,78 @@
-"""Writes the part of Python's standard library that the page needs, compiled. Runs inside Pyodide (pyodide.mjs).
+"""Writes the part of Python's standard library that the page needs, compiled.
 
-Arguments: the stock python_stdlib.zip, the archive to write, and the modules that kvcore imports.
-Starting from bytecode takes less than half the processor time of starting from source, and the parts left out
-would only be carried around. Python's import system accepts such an archive as it is.
+Runs inside Pyodide (pyodide.mjs). Arguments: the stock python_stdlib.zip, the archive
+to write, and the modules that kvcore imports. Starting from bytecode takes less than
+half the processor time of starting from source, and the parts left out would only be
+carried around. Python's import system accepts such an archive as it is.
 """
 
 import importlib
 import importlib.util
 import sys
 import zipfile
-from importlib import _bootstrap_external
+from importlib._bootstrap_external import _code_to_hash_pyc
 
-# Kept whole, since Python and Pyodide import from them depending on what a program does.
-WHOLE_PACKAGES = ("encodings/", "collections/", "json/", "re/", "importlib/", "pyodide/", "_pyodide/")
+# Kept whole: what is imported from them depends on what a program does.
+WHOLE_PACKAGES = (
+    "encodings/",
+    "collections/",
+    "json/",
+    "re/",
+    "importlib/",
+    "pyodide/",
+    "_pyodide/",
+)
 # Code pages of single systems; the page speaks UTF-8.
-LEFT_OUT = ("encodings/cp", "encodings/mac_", "encodings/iso", "encodings/koi8", "encodings/euc", "encodings/big5")
+LEFT_OUT = (
+    "encodings/cp",
+    "encodings/mac_",
+    "encodings/iso",
+    "encodings/koi8",
+    "encodings/euc",
+    "encodings/big5",
+)
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 
 
-def imported_files(stock: str) -> set[str]:
+def imported_members() -> set[str]:
     """The archive's members that the modules imported so far came from."""
-    prefix = sys.path[[entry.endswith(".zip") for entry in sys.path].index(True)] + "/"
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return {file.removeprefix(prefix) for file in files if file and file.startswith(prefix)}
+    prefix = next(entry for entry in sys.path if entry.endswith(".zip")) + "/"
+    files = (getattr(module, "__file__", None) for module in sys.modules.values())
+    return {file.removeprefix(prefix) for file in files if file and prefix in file}
 
 
 def members_to_keep(stock: zipfile.ZipFile, imported: set[str]) -> list[str]:
     whole = {
         name
         for name in stock.namelist()
-        if name.endswith(".py") and name.startswith(WHOLE_PACKAGES) and not name.startswith(LEFT_OUT)
+        if name.endswith(".py")
+        and name.startswith(WHOLE_PACKAGES)
+        and not name.startswith(LEFT_OUT)
     }
     return sorted(imported | whole)
 
 
 def compiled(name: str, source: bytes) -> bytes:
-    """Bytecode in the form of a .pyc file that Python uses without looking for its source."""
+    """A .pyc file that Python uses without looking for its source."""
     code = compile(source, name, "exec", dont_inherit=True, optimize=2)
-    return bytes(_bootstrap_external._code_to_hash_pyc(code, importlib.util.source_hash(source), checked=False))
+    source_hash = importlib.util.source_hash(source)
+    return bytes(_code_to_hash_pyc(code, source_hash, checked=False))
 
 
 def write_compiled(stock: zipfile.ZipFile, names: list[str], target: str) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name in names:
-            archive.writestr(zipfile.ZipInfo(f"{name}c", EARLIEST_ZIP_DATE), compiled(name, stock.read(name)))
+            archive.writestr(
+                zipfile.ZipInfo(f"{name}c", EARLIEST_ZIP_DATE),
+                compiled(name, stock.read(name)),
+            )
 
 
 def main(stock_path: str, target: str, modules: list[str]) -> None:
     for module in modules:
         importlib.import_module(module)
     with zipfile.ZipFile(stock_path) as stock:
-        names = members_to_keep(stock, imported_files(stock_path))
+        names = members_to_keep(stock, imported_members())
         write_compiled(stock, names, target)
 
 

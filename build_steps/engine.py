@@ -1,0 +1,197 @@
+"""The engine that travels inside the page: Pyodide, the library it needs, and kvcore.
+
+Compiling and compressing happen inside the pinned Pyodide itself, so that the same
+sources give the same bytes whatever Python, zlib or processor the machine has.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from io import BytesIO
+from pathlib import Path
+
+from build_steps.tools import ROOT, SITE, run, say
+
+CACHE = ROOT / ".cache"
+PYODIDE = SITE / "node_modules" / "pyodide"
+ESBUILD = SITE / "node_modules" / ".bin" / "esbuild"
+STOCK_STDLIB = PYODIDE / "python_stdlib.zip"
+RUN_IN_PYODIDE = SITE / "tools" / "pyodide.mjs"
+COMPILE_STDLIB = SITE / "tools" / "compile_stdlib.py"
+COMPRESS = SITE / "tools" / "compress.py"
+
+EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
+PACKAGE_FOLDERS = ("kvcore", "data")
+PACKAGE_FILES = ("*.py", "py.typed", "*.json", "*.jsonl")
+
+
+def wheel() -> tuple[str, bytes]:
+    """Name and bytes of the kvcore wheel: the same sources, the same bytes."""
+    sources = package_sources(ROOT)
+    contents = {name: path.read_bytes() for name, path in sources.items()}
+    packed = _cached("wheel", contents, lambda: _build_wheel(sources))
+    with zipfile.ZipFile(BytesIO(packed)) as archive:
+        folder = next(name for name in archive.namelist() if ".dist-info/" in name)
+    return f"{folder.split('.dist-info/')[0]}-py3-none-any.whl", packed
+
+
+def package_sources(root: Path) -> dict[str, Path]:
+    """Every file a wheel is made from, by its path in the checkout."""
+    found = [root / "pyproject.toml", root / "README.md"]
+    for folder in PACKAGE_FOLDERS:
+        for pattern in PACKAGE_FILES:
+            found += (root / folder).rglob(pattern)
+    return {
+        path.relative_to(root).as_posix(): path
+        for path in sorted(found)
+        if path.is_file()
+    }
+
+
+def _build_wheel(sources: Mapping[str, Path]) -> bytes:
+    # In a copy: building in place would leave folders behind and pick up old ones.
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch, "source")
+        for name, path in sources.items():
+            target = copy / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel"]
+        flags = ["--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", scratch]
+        run([*pip, *flags, copy])
+        (built,) = Path(scratch).glob("*.whl")
+        return normalised_zip(built.read_bytes())
+
+
+def normalised_zip(packed: bytes) -> bytes:
+    """The same members in order of name, without the times and rights of a machine.
+
+    Stored, not deflated: the page compresses the whole archive better than its parts.
+    """
+    result = BytesIO()
+    with (
+        zipfile.ZipFile(BytesIO(packed)) as source,
+        zipfile.ZipFile(result, "w", zipfile.ZIP_STORED) as target,
+    ):
+        for name in sorted(source.namelist()):
+            member = zipfile.ZipInfo(name, EARLIEST_ZIP_DATE)
+            member.create_system = 3
+            member.external_attr = 0o644 << 16
+            target.writestr(member, source.read(name))
+    return result.getvalue()
+
+
+def imported_modules(sources: Iterable[str], own: str = "kvcore") -> list[str]:
+    """Modules outside `own` that Python sources import, however deep inside."""
+    found: set[str] = set()
+    for source in sources:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module)
+    return sorted(name for name in found if name.split(".")[0] != own)
+
+
+def stdlib() -> bytes:
+    """The compiled part of the standard library that kvcore and Pyodide import."""
+    modules = imported_modules(
+        path.read_text("utf-8")
+        for path in sorted((ROOT / "kvcore").rglob("*.py"))
+        if path.name != "__main__.py"
+    )
+    inputs = {
+        "stock": STOCK_STDLIB.read_bytes(),
+        "script": COMPILE_STDLIB.read_bytes(),
+        "modules": " ".join(modules).encode(),
+    }
+    return _cached("stdlib", inputs, lambda: _compile_stdlib(modules))
+
+
+def _compile_stdlib(modules: list[str]) -> bytes:
+    say("Compiling the standard library for the page ...")
+    with tempfile.TemporaryDirectory() as scratch:
+        target = Path(scratch, "stdlib.zip")
+        in_pyodide(COMPILE_STDLIB, host(STOCK_STDLIB), host(target), *modules)
+        return target.read_bytes()
+
+
+def bundle(entry: Path, *flags: str) -> bytes:
+    """A script or style sheet with all it imports, minified by esbuild."""
+    command = [ESBUILD, entry, "--bundle", "--minify", "--log-level=warning", *flags]
+    made = subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE)
+    return made.stdout.strip()
+
+
+def worker() -> bytes:
+    """The worker's one module: Pyodide's loader and the handler of requests."""
+    # Pyodide tries Node's modules only under Node; its own warnings are not ours.
+    flags = ("--format=esm", "--external:node:*", "--log-level=error")
+    return bundle(SITE / "src" / "worker.js", *flags)
+
+
+def payloads(kvcore_wheel: bytes) -> dict[str, str]:
+    """The parts of the engine by name, each as base64 of gzip."""
+    parts = {
+        "worker": worker(),
+        "wasm": (PYODIDE / "pyodide.asm.wasm").read_bytes(),
+        "stdlib": stdlib(),
+        "kvcore": kvcore_wheel,
+    }
+    return {
+        name: base64.b64encode(data).decode() for name, data in gzipped(parts).items()
+    }
+
+
+def gzipped(parts: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Every part compressed with gzip; those seen before come from the cache."""
+    targets = {name: _cache_file("gzip", {"": data}) for name, data in parts.items()}
+    missing = {name for name, target in targets.items() if not target.is_file()}
+    if missing:
+        say(f"Compressing the engine's parts: {', '.join(sorted(missing))} ...")
+        with tempfile.TemporaryDirectory() as scratch:
+            for name in missing:
+                Path(scratch, name).write_bytes(parts[name])
+            in_pyodide(COMPRESS, *(host(Path(scratch, name)) for name in missing))
+            for name in missing:
+                _store(targets[name], Path(scratch, f"{name}.gz").read_bytes())
+    return {name: target.read_bytes() for name, target in targets.items()}
+
+
+def in_pyodide(script: Path, *arguments: str) -> None:
+    run(["node", RUN_IN_PYODIDE, script, *arguments])
+
+
+def host(path: Path) -> str:
+    """A path of this machine as a script inside Pyodide sees it."""
+    return f"/host{path.resolve().as_posix()}"
+
+
+def _cached(kind: str, inputs: Mapping[str, bytes], make: Callable[[], bytes]) -> bytes:
+    target = _cache_file(kind, inputs)
+    if not target.is_file():
+        _store(target, make())
+    return target.read_bytes()
+
+
+def _cache_file(kind: str, inputs: Mapping[str, bytes]) -> Path:
+    digest = hashlib.sha256()
+    for name, data in inputs.items():
+        digest.update(f"{name}:{len(data)}:".encode())
+        digest.update(data)
+    return CACHE / f"{kind}-{digest.hexdigest()[:32]}"
+
+
+def _store(target: Path, data: bytes) -> None:
+    target.parent.mkdir(exist_ok=True)
+    partial = target.with_suffix(".partial")
+    partial.write_bytes(data)
+    partial.replace(target)

@@ -1,0 +1,69 @@
+"""dist/: everything a web server needs, and nothing else."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from build_steps import engine
+from build_steps.page import answer, page, render
+from build_steps.tools import ROOT, say
+
+DIST = ROOT / "dist"
+
+
+def build(base_url: str = "") -> None:
+    """Writes dist/ from the sources."""
+    wheel_name, wheel = engine.wheel()
+    index = page(engine.payloads(wheel)).encode()
+    files = {
+        "index.html": index,
+        wheel_name: wheel,
+        "catalog.json": json.dumps(answer("models", {}), ensure_ascii=False).encode(),
+        "404.html": render("404.html.j2", {}).encode(),
+        "robots.txt": robots(base_url).encode(),
+        ".nojekyll": b"",
+        **({"sitemap.xml": sitemap(base_url).encode()} if base_url else {}),
+    }
+    write(DIST, {**files, "SHA256SUMS": checksums(files).encode()})
+    wire = len(gzip.compress(index, 6))
+    say(f"Wrote dist/: index.html has {len(index):,} bytes, {wire:,} over the wire.")
+
+
+def robots(base_url: str) -> str:
+    rules = "User-agent: *\nAllow: /\n"
+    return f"{rules}Sitemap: {folder_url(base_url)}sitemap.xml\n" if base_url else rules
+
+
+def sitemap(base_url: str) -> str:
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+        f"  <url><loc>{folder_url(base_url)}</loc></url>\n"
+        "</urlset>\n"
+    )
+
+
+def folder_url(base_url: str) -> str:
+    return base_url.rstrip("/") + "/"
+
+
+def checksums(files: Mapping[str, bytes]) -> str:
+    """What `sha256sum --check` reads."""
+    return "".join(
+        f"{hashlib.sha256(data).hexdigest()}  {name}\n"
+        for name, data in sorted(files.items())
+    )
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Makes a folder hold exactly these files."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, data in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)

@@ -1,0 +1,190 @@
+"""The one page: kvcore's first answers, the bundled script and style, and the policy.
+
+The template (site/templates/index.html.j2) is given:
+
+  csp             the Content-Security-Policy, for a meta tag first in the head
+  style, script   to be written as `<style>{{ style }}</style>` and
+                  `<script>{{ script }}</script>`, without a space more: the policy
+                  allows these very bytes
+  strings         the default locale; `locales` holds all of them by language
+  default_state   the scenario that the page opens with, as `estimate` parameters
+  default_answer  its `estimate`, `curve` and `show` answers
+  catalog         the answer of `models`
+  answers         every catalog model's `estimate` at the default scenario, by id,
+                  without its formula
+  payloads        the engine's parts as base64 text, by name; each to be written as
+                  `<script type="text/plain" id="payload-NAME">`, last in the body
+  version, build_hash, catalog_date
+
+Data blocks are written with `|tojson`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from build_steps.engine import bundle
+from build_steps.tools import SITE, BuildError
+from kvcore import api
+
+DEFAULT_LANGUAGE = "en"
+DEFAULT_MODEL = "llama-3.1-70b-instruct"
+DEFAULT_STATE: Mapping[str, object] = {
+    "model": DEFAULT_MODEL,
+    "tokens": 131_072,
+    "sequences": 1,
+}
+CURVE_FROM = 1_024
+CURVE_POINTS_PER_DOUBLING = 4
+
+# Observable Plot writes one constant inline style; this is its hash.
+PLOT_STYLE_HASH = "sha256-jSYQUrW7J0b3jPqhZP9C2Xh1PyJKHKXd4s0fpGGKrww="
+TRUSTED_TYPES_POLICIES = "lit-html kvcore"
+
+
+def page(payloads: Mapping[str, str]) -> str:
+    """The text of index.html."""
+    script = bundle(SITE / "src" / "main.js", "--format=iife").decode()
+    style = bundle(SITE / "styles" / "main.css").decode()
+    catalog = answer("models", {})
+    models = [entry["id"] for entry in catalog["models"]]
+    locales = read_locales(SITE / "locales")
+    facts = {
+        "strings": locales[DEFAULT_LANGUAGE],
+        "locales": locales,
+        "default_state": DEFAULT_STATE,
+        "default_answer": default_answer(),
+        "catalog": catalog,
+        "answers": {model: brief_answer(model) for model in models},
+        "catalog_date": catalog["catalog_date"],
+        "version": version("kvcore"),
+    }
+    template = template_text()
+    parts = [script, style, template, json.dumps(facts), *payloads.values()]
+    context = {
+        **facts,
+        "csp": policy(script, style),
+        "script": inline(script, "script"),
+        "style": inline(style, "style"),
+        "payloads": payloads,
+        "build_hash": build_hash(parts),
+    }
+    text = render("index.html.j2", context)
+    check_inline(text, "script", script)
+    check_inline(text, "style", style)
+    return text
+
+
+def answer(method: str, params: Mapping[str, object]) -> dict[str, Any]:
+    """kvcore's answer; an error stops the build."""
+    result: dict[str, Any] = api.call(method, dict(params))
+    if "error" in result:
+        error = result["error"]
+        raise BuildError(f"kvcore could not answer {method} {params}: {error}")
+    return result
+
+
+def default_answer() -> dict[str, Any]:
+    estimate = answer("estimate", DEFAULT_STATE)
+    curve = {**DEFAULT_STATE, "points": curve_points(estimate["max_context"])}
+    del curve["tokens"]
+    return {
+        "estimate": estimate,
+        "curve": answer("curve", curve),
+        "show": answer("show", {"model": DEFAULT_MODEL}),
+    }
+
+
+def curve_points(max_context: int) -> list[int]:
+    """Token counts for the chart, evenly spaced by factor, to twice the limit."""
+    points = [CURVE_FROM]
+    while points[-1] < 2 * max_context:
+        factor = 2 ** (len(points) / CURVE_POINTS_PER_DOUBLING)
+        points.append(round(CURVE_FROM * factor))
+    return points
+
+
+def brief_answer(model: str) -> dict[str, Any]:
+    """What the page shows of a model before the engine runs."""
+    full = answer("estimate", {**DEFAULT_STATE, "model": model})
+    return {name: value for name, value in full.items() if name != "formula"}
+
+
+def read_locales(folder: Path) -> dict[str, Any]:
+    return {
+        path.stem: json.loads(path.read_text("utf-8"))
+        for path in sorted(folder.glob("*.json"))
+    }
+
+
+def policy(script: str, style: str) -> str:
+    """The Content-Security-Policy: this script, this style, the worker, no network."""
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'{sha256(script)}' 'wasm-unsafe-eval'",
+        "style-src": f"'{sha256(style)}' '{PLOT_STYLE_HASH}'",
+        "worker-src": "data:",
+        "img-src": "data:",
+        "connect-src": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": TRUSTED_TYPES_POLICIES,
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def sha256(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def build_hash(parts: list[str]) -> str:
+    """A short name of everything that went into a page."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def inline(text: str, tag: str) -> Markup:
+    """Text that may stand inside a script or style element as it is."""
+    if re.search(rf"</{tag}|<!--", text, re.IGNORECASE):
+        raise BuildError(f"The bundled {tag} contains markup that would end it early.")
+    return Markup(text)
+
+
+def check_inline(page_text: str, tag: str, text: str) -> None:
+    if page_text.count(f">{text}</{tag}>") != 1:
+        raise BuildError(
+            f"The template must write the {tag} once and alone between its tags:"
+            " the policy allows exactly these bytes."
+        )
+
+
+def template_text() -> str:
+    folder = SITE / "templates"
+    return "".join(path.read_text("utf-8") for path in sorted(folder.rglob("*.j2")))
+
+
+def render(template: str, context: Mapping[str, object]) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(SITE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {
+        "separators": (",", ":"),
+        "ensure_ascii": False,
+    }
+    return environment.get_template(template).render(context)
