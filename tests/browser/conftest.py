@@ -1,0 +1,163 @@
+"""Real Chromium on the built page, with a tripwire on everything a page does.
+
+A request that leaves the test's own origin is refused and fails the test, and so do
+errors on the console, uncaught exceptions and violations of the page's policy, unless
+the test declares them with `watch.allow(pattern)`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+
+from build_steps.output import DIST
+from build_steps.server import Server
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+REPORT_VIOLATIONS = """
+addEventListener("securitypolicyviolation", (event) =>
+  console.error(`policy violation: ${event.violatedDirective} ${event.blockedURI}`));
+"""
+
+OpenPage = Callable[..., Page]
+
+
+class Watch:
+    """What went wrong on the pages of one test."""
+
+    def __init__(self, origins: set[str]) -> None:
+        self._origins = origins
+        self._allowed: list[re.Pattern[str]] = []
+        self.problems: list[str] = []
+        self.requests: list[str] = []
+
+    def allow(self, pattern: str) -> None:
+        """Declares a problem that the test provokes on purpose."""
+        self._allowed.append(re.compile(pattern))
+
+    def trust(self, origin: str) -> None:
+        """Adds an origin of the test's own."""
+        self._origins.add(origin.rstrip("/"))
+
+    def note(self, problem: str) -> None:
+        self.problems.append(problem)
+
+    def unexpected(self) -> list[str]:
+        return [
+            problem
+            for problem in self.problems
+            if not any(pattern.search(problem) for pattern in self._allowed)
+        ]
+
+    def attach(self, context: BrowserContext) -> None:
+        context.add_init_script(REPORT_VIOLATIONS)
+        context.route("**/*", self._route)
+        context.on("page", self._listen)
+
+    def _listen(self, page: Page) -> None:
+        page.on("pageerror", lambda error: self.note(f"uncaught: {error}"))
+        page.on(
+            "console",
+            lambda message: (
+                self.note(f"console: {message.text}")
+                if message.type == "error"
+                else None
+            ),
+        )
+
+    def _route(self, route: Route) -> None:
+        url = route.request.url
+        self.requests.append(url)
+        own = any(url.startswith(f"{origin}/") for origin in self._origins)
+        if own or url.startswith(("file:", "data:", "blob:")):
+            route.continue_()
+            return
+        self.note(f"request to elsewhere: {url}")
+        route.abort()
+
+
+@pytest.fixture(scope="session")
+def dist() -> Path:
+    if not (DIST / "index.html").is_file():
+        pytest.fail("There is no dist/ to test: run `python3 build.py build` first.")
+    return DIST
+
+
+@pytest.fixture(scope="session")
+def site(dist: Path) -> Iterator[str]:
+    """The built site at the root of a server: its address, with a slash at the end."""
+    with Server(dist) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def deep_site(dist: Path) -> Iterator[str]:
+    """The built site under a path of another server."""
+    with Server(dist, prefix="/some/project/") as server:
+        yield server.url
+
+
+@pytest.fixture
+def file_copy(dist: Path, tmp_path: Path) -> Path:
+    """index.html alone in a folder with an awkward name."""
+    folder = tmp_path / "saved 저장 100% #1"
+    folder.mkdir()
+    return shutil.copy(dist / "index.html", folder / "index.html")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    executable = os.environ.get("KVCORE_CHROMIUM")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def watch(site: str, deep_site: str) -> Iterator[Watch]:
+    watch = Watch({site.rstrip("/"), origin(deep_site)})
+    yield watch
+    assert watch.unexpected() == []
+
+
+@pytest.fixture
+def open_page(browser: Browser, watch: Watch) -> Iterator[OpenPage]:
+    """Opens an address in a new browser context: open_page(url, **context_options)."""
+    contexts: list[BrowserContext] = []
+
+    def open_page(url: str, **options: object) -> Page:
+        context = browser.new_context(**options)  # type: ignore[arg-type]
+        contexts.append(context)
+        watch.attach(context)
+        page = context.new_page()
+        page.goto(url)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def page(open_page: OpenPage, site: str) -> Page:
+    """The built page, served and just opened."""
+    return open_page(site)
+
+
+def origin(url: str) -> str:
+    return "/".join(url.split("/")[:3])
