@@ -11,11 +11,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any, Final
 
+from kvcore import datafiles
 from kvcore.errors import UnknownModel
+from kvcore.importers import hf_config
+from kvcore.model import Model
 
 MAX_NAME: Final = 200
 """Longer names are no model's; searching for close ones would only take time."""
@@ -86,18 +87,10 @@ class Entry:
         return str(self.config["model_type"])
 
 
-def data_root() -> Traversable:
-    """The shipped data: `kvcore.data` when installed, data/ in a plain checkout."""
-    try:
-        return files("kvcore.data")
-    except ModuleNotFoundError:
-        return files("kvcore").joinpath("..", "data")
-
-
 @cache
 def load() -> Mapping[str, Entry]:
     """All entries by id, in the order of their families' files and ids."""
-    folder = data_root().joinpath("models")
+    folder = datafiles.root().joinpath("models")
     pages = sorted(
         (page for page in folder.iterdir() if page.name.endswith(".json")),
         key=lambda page: page.name,
@@ -136,6 +129,13 @@ def find(name: str) -> Entry:
         if spelling in names:
             return load()[names[spelling]]
     raise UnknownModel(model=name[:MAX_NAME], suggestions=list(suggest(name)))
+
+
+@cache
+def model(id: str) -> Model:
+    """The Model of the entry of that id."""
+    entry = load()[id]
+    return hf_config.read(entry.config, entry.name)
 
 
 def suggest(name: str, count: int = 5) -> tuple[str, ...]:

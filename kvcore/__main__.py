@@ -1,0 +1,228 @@
+"""The command line: `python3 -m kvcore models | show | estimate`.
+
+Every command asks `kvcore.api` and prints its answer, as text or with --json as the
+same JSON the page gets. Exit code 0, or 2 with one line on standard error (and with
+--json the error object on standard output).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from kvcore import __version__, api
+from kvcore.errors import WARNINGS, InvalidArgument, KvcoreError, Notice, UnsupportedModel
+from kvcore.units import gb, gib
+
+Json = Mapping[str, Any]
+
+MAX_FILE_BYTES = 2**26
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one typed line, like every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidArgument(argument=self.prog, value=message, expected="see --help")
+
+
+def parser() -> argparse.ArgumentParser:
+    top = _Parser(prog="kvcore", description="Exact sizes of KV caches.")
+    top.add_argument("--version", action="version", version=f"kvcore {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, parser_class=_Parser)
+
+    models = commands.add_parser("models", help="the models kvcore knows by name")
+    _json_flag(models)
+
+    show = commands.add_parser("show", help="what is known of one model")
+    _model_argument(show)
+    _json_flag(show)
+
+    estimate = commands.add_parser("estimate", help="the bytes of a model's cache")
+    _model_argument(estimate)
+    for name in ("tokens", "sequences", "encoder-tokens", "checkpoint-interval"):
+        estimate.add_argument(f"--{name}", metavar="N")
+    for name in ("kv-format", "indexer-format", "state-format"):
+        estimate.add_argument(f"--{name}", metavar="F")
+    estimate.add_argument("--no-state", action="store_true")
+    estimate.add_argument("--draft", action="store_true")
+    _engine_arguments(estimate)
+    _json_flag(estimate)
+    return top
+
+
+def _model_argument(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "model",
+        metavar="MODEL",
+        help="catalog id, Hugging Face id, alias, path of a config.json, or -",
+    )
+
+
+def _json_flag(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _engine_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--engine", metavar="E")
+    command.add_argument("--engine-version", metavar="V")
+    for name in ("tp", "pp", "dcp", "block-tokens"):
+        command.add_argument(f"--{name}", metavar="N")
+    command.add_argument(
+        "--engine-option",
+        metavar="NAME=VALUE",
+        action="append",
+        help="one of the engine's own settings; may be repeated",
+    )
+
+
+def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The api parameters of a parsed command line."""
+    given = {
+        name: value
+        for name, value in vars(arguments).items()
+        if name not in ("command", "json", "engine_option", "model")
+        and value is not None
+        and value is not False
+    }
+    if getattr(arguments, "engine_option", None):
+        given["engine_options"] = dict(map(_option, arguments.engine_option))
+    if hasattr(arguments, "model"):
+        given.update(model_params(arguments.model))
+    return given
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise InvalidArgument(
+            argument="--engine-option", value=repr(text)[:60], expected="NAME=VALUE"
+        )
+    return name.strip(), value.strip()
+
+
+def model_params(name: str) -> dict[str, str]:
+    """`model` for a name, `model_text` for standard input or an existing file."""
+    if name == "-":
+        return {"model_text": _decoded(sys.stdin.buffer.read(MAX_FILE_BYTES + 1))}
+    path = Path(name)
+    if path.suffix.lower() == ".gguf":
+        raise UnsupportedModel(
+            model_type="gguf", reason="this version reads config.json, not GGUF files"
+        )
+    if path.suffix.lower() == ".json" or path.is_file():
+        try:
+            with path.open("rb") as file:
+                return {"model_text": _decoded(file.read(MAX_FILE_BYTES + 1))}
+        except OSError as error:
+            raise InvalidArgument(
+                argument="MODEL", value=name, expected=f"a readable file ({error.strerror})"
+            ) from None
+    return {"model": name}
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = parser().parse_args(words)
+        answer = api.call(arguments.command, params_of(arguments))
+    except KvcoreError as error:
+        answer = {"error": error.to_json()}
+    wants_json = "--json" in words
+    if "error" in answer:
+        if wants_json:
+            print(json.dumps(answer, ensure_ascii=False))
+        print(f"kvcore: {answer['error']['message']}", file=sys.stderr)
+        return 2
+    if wants_json:
+        print(json.dumps(answer, ensure_ascii=False, indent=1))
+    else:
+        _WRITERS[arguments.command](answer)
+    return 0
+
+
+def _write_models(answer: Json) -> None:
+    for model in answer["models"]:
+        context = f"{model['max_context']:>10,}" if model["max_context"] else f"{'?':>10}"
+        print(f"{model['id']:<44} {context}  {', '.join(model['attention'])}")
+
+
+def _write_show(answer: Json) -> None:
+    print(answer["name"])
+    for key in ("hf_id", "family", "released", "model_type"):
+        if answer[key]:
+            print(f"  {key:<20} {answer[key]}")
+    for key, value in answer["facts"].items():
+        if value is not None:
+            print(f"  {key:<20} {value:,}" if isinstance(value, int) else f"  {key:<20} {value}")
+    for part in ("layers", "draft_layers"):
+        for group in answer[part]:
+            print(f"  {part:<20} {group['count']:>3} x {_specs(group['specs'])}")
+    if answer["source_url"]:
+        print(f"  source               {answer['source_url']} (read {answer['retrieved']})")
+    _write_warnings(answer)
+
+
+def _specs(specs: Sequence[Json]) -> str:
+    if not specs:
+        return "nothing"
+    return " + ".join(
+        spec["kind"]
+        + " ("
+        + ", ".join(f"{k} {v}" for k, v in spec.items() if k not in ("kind", "source"))
+        + ")"
+        for spec in specs
+    )
+
+
+def _write_estimate(answer: Json) -> None:
+    held = f"{answer['sequences']:,} x {answer['tokens']:,} tokens"
+    print(f"{answer['name']}: {held}, KV in {answer['formats']['kv']}")
+    _write_bytes("total", answer["total_bytes"])
+    _write_bytes("per sequence", answer["bytes_per_sequence"])
+    print(f"  {'one more token':<16} {answer['marginal_bytes_per_token']:>22,} bytes")
+    for component, count in answer["components"].items():
+        if count:
+            _write_bytes(f"  {component}", count)
+    for line in answer["formula"]:
+        values = ", ".join(f"{name} {value:,}" for name, value in line["values"].items())
+        print(f"  {line['component']}: {line['expression']} = {line['bytes']:,}")
+        print(f"      {values}")
+        print(f"      {line['source']}")
+    if "allocated" in answer:
+        allocated = answer["allocated"]
+        _write_bytes(
+            f"{allocated['engine']} {allocated['engine_version']}",
+            allocated["bytes_per_rank"],
+        )
+    _write_warnings(answer)
+
+
+def _write_bytes(label: str, count: int) -> None:
+    print(f"  {label:<16} {count:>22,} bytes  {gib(count):>14}  {gb(count):>14}")
+
+
+def _write_warnings(answer: Json) -> None:
+    for warning in answer["warnings"]:
+        if warning["code"] in WARNINGS:
+            print(f"  ! {Notice(warning['code'], warning['params']).message}")
+
+
+_WRITERS: Mapping[str, Callable[[Json], None]] = {
+    "models": _write_models,
+    "show": _write_show,
+    "estimate": _write_estimate,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

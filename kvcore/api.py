@@ -1,0 +1,443 @@
+"""JSON in, JSON out: the only door for the page and the command line.
+
+`call` never raises: what goes wrong comes back as `{"error": {code, params,
+message}}`. Bytes and tokens are integers; names are those of design and README.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kvcore import catalog, engines, formats
+from kvcore.engines.base import Engine
+from kvcore.errors import (
+    InvalidArgument,
+    InvalidJson,
+    KvcoreError,
+    MissingField,
+    Notice,
+    UnknownMethod,
+    UnknownOption,
+)
+from kvcore.estimate import (
+    CacheFormats,
+    Scope,
+    cache_formats,
+    estimate,
+    explain,
+    marginal_bytes_per_token,
+    mha_equivalent_bytes_per_token,
+    notices,
+)
+from kvcore.importers import hf_config
+from kvcore.model import Layer, Model
+from kvcore.units import parse_count
+
+MAX_POINTS: Final = 512
+
+Json = dict[str, Any]
+
+
+class Params:
+    """Named parameters of a call, read with types and checked for strangers."""
+
+    def __init__(self, params: Mapping[str, object], known: frozenset[str]) -> None:
+        for name in params:
+            if name not in known:
+                raise UnknownOption(engine="kvcore", option=name, known=sorted(known))
+        self._params = params
+
+    def get(self, name: str) -> object:
+        return self._params.get(name)
+
+    def integer(self, name: str, default: int | None) -> int | None:
+        value = self._params.get(name)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            return parse_count(name, value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise _invalid(name, value, "a whole number")
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        value = self._params.get(name)
+        if value is None or value == "":
+            return default
+        if not isinstance(value, str):
+            raise _invalid(name, value, "a text")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self._params.get(name)
+        if value is None:
+            return False
+        if not isinstance(value, bool):
+            raise _invalid(name, value, "true or false")
+        return value
+
+    def mapping(self, name: str) -> Mapping[str, object]:
+        value = self._params.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise _invalid(name, value, "an object")
+        return value
+
+
+def _invalid(argument: str, value: object, expected: str) -> InvalidArgument:
+    return InvalidArgument(argument=argument, value=repr(value)[:60], expected=expected)
+
+
+_MODEL: Final = frozenset({"model", "model_text"})
+_SCOPE: Final = frozenset(
+    {
+        "tokens",
+        "sequences",
+        "no_state",
+        "draft",
+        "encoder_tokens",
+        "checkpoint_interval",
+    }
+)
+_FORMATS: Final = frozenset({"kv_format", "indexer_format", "state_format"})
+_ENGINE: Final = frozenset(
+    {
+        "engine",
+        "engine_version",
+        "engine_options",
+        "tp",
+        "pp",
+        "dcp",
+        "block_tokens",
+    }
+)
+_ESTIMATE: Final = _MODEL | _SCOPE | _FORMATS | _ENGINE
+
+DEFAULT_TOKENS: Final = 8192
+
+
+def _model(params: Params) -> Model:
+    """The Model meant by `model` (name or config object) or `model_text`."""
+    text = params.get("model_text")
+    if text is not None:
+        if not isinstance(text, str):
+            raise _invalid("model_text", text, "a text")
+        return hf_config.read_text(text)
+    model = params.get("model")
+    if isinstance(model, Mapping):
+        return hf_config.read(model)
+    if isinstance(model, str) and model.strip():
+        return catalog.model(catalog.find(model).id)
+    if model is None:
+        raise MissingField(field="model")
+    raise _invalid("model", model, "a name or a config object")
+
+
+def _scope(params: Params, model: Model, tokens: int | None = None) -> Scope:
+    if tokens is None:
+        tokens = params.integer("tokens", None)
+    if tokens is None:
+        tokens = min(DEFAULT_TOKENS, model.max_context or DEFAULT_TOKENS)
+    return Scope(
+        tokens=tokens,
+        sequences=params.integer("sequences", 1) or 0,
+        state=not params.flag("no_state"),
+        draft=params.flag("draft"),
+        encoder_tokens=params.integer("encoder_tokens", None),
+        checkpoint_interval=params.integer("checkpoint_interval", None),
+    )
+
+
+def _format_names(params: Params) -> tuple[str, str, str]:
+    return (
+        params.text("kv_format", "auto"),
+        params.text("indexer_format", "auto"),
+        params.text("state_format", "auto"),
+    )
+
+
+def _engine(params: Params) -> Engine | None:
+    name = params.text("engine", "none")
+    if name == "none":
+        for option in ("engine_version", "engine_options"):
+            if params.get(option):
+                raise _invalid(option, params.get(option), "an engine to go with it")
+        return None
+    return engines.find(name)
+
+
+def _settings(engine: Engine, params: Params) -> Any:
+    return engine.settings(
+        params.text("engine_version", "") or None,
+        params.mapping("engine_options"),
+        tp=params.integer("tp", 1) or 0,
+        pp=params.integer("pp", 1) or 0,
+        dcp=params.integer("dcp", 1) or 0,
+        block_tokens=params.integer("block_tokens", None),
+    )
+
+
+def _estimate(given: Mapping[str, object]) -> Json:
+    params = Params(given, _ESTIMATE)
+    model = _model(params)
+    scope = _scope(params, model)
+    engine = _engine(params)
+    names = _format_names(params)
+    if engine is None:
+        fmt = cache_formats(model, *names)
+        allocated, extra = None, ()
+    else:
+        settings = _settings(engine, params)
+        fmt = engine.formats(model, *names, settings)
+        allocation = engine.allocate(model, scope, fmt, settings)
+        extra = allocation.notices
+        allocated = {
+            "engine": engine.id,
+            "engine_version": settings.version,
+            "bytes_per_rank": allocation.bytes_per_rank,
+            "components": dict(allocation.components),
+        }
+    found = estimate(model, scope, fmt)
+    answer: Json = {
+        "model": _model_id(params, model),
+        "name": model.name,
+        "tokens": scope.tokens,
+        "sequences": scope.sequences,
+        "formats": _formats_json(model, fmt),
+        "total_bytes": found.total_bytes,
+        "bytes_per_sequence": found.bytes_per_sequence,
+        "marginal_bytes_per_token": marginal_bytes_per_token(model, scope, fmt),
+        "mha_equivalent_bytes_per_token": mha_equivalent_bytes_per_token(model, fmt),
+        "max_context": model.max_context,
+        "components": dict(found.components),
+        "formula": [
+            {
+                "component": line.component,
+                "kind": line.kind,
+                "expression": line.expression,
+                "values": line.values,
+                "bytes": line.bytes,
+                "source": line.source,
+            }
+            for line in explain(model, scope, fmt)
+        ],
+        "warnings": _notices_json((*notices(model, scope), *extra)),
+    }
+    if allocated is not None:
+        answer["allocated"] = allocated
+    return answer
+
+
+def _model_id(params: Params, model: Model) -> str:
+    name = params.get("model")
+    if params.get("model_text") is None and isinstance(name, str):
+        return catalog.find(name).id
+    return model.model_type
+
+
+def _formats_json(model: Model, fmt: CacheFormats) -> Json:
+    """The formats in force; null where the model has no such part."""
+    parts = model.components
+    return {
+        "kv": fmt.kv.id,
+        "indexer": fmt.indexer.id if "indexer" in parts else None,
+        "state": fmt.state.id if "state" in parts else None,
+    }
+
+
+def _notices_json(found: tuple[Notice, ...]) -> list[Json]:
+    return [notice.to_json() for notice in found]
+
+
+def _curve(given: Mapping[str, object]) -> Json:
+    """The same estimate at many lengths, for a chart."""
+    params = Params(given, (_ESTIMATE - {"tokens"}) | {"points"})
+    points = params.get("points")
+    if not isinstance(points, list) or not 0 < len(points) <= MAX_POINTS:
+        raise _invalid("points", points, f"a list of 1 to {MAX_POINTS} token counts")
+    model = _model(params)
+    engine = _engine(params)
+    names = _format_names(params)
+    settings = None if engine is None else _settings(engine, params)
+    if engine is None or settings is None:
+        fmt = cache_formats(model, *names)
+    else:
+        fmt = engine.formats(model, *names, settings)
+    found: list[Json] = []
+    for tokens in points:
+        scope = _scope(params, model, tokens)
+        logical = estimate(model, scope, fmt)
+        point: Json = {
+            "tokens": tokens,
+            "total_bytes": logical.total_bytes,
+            "components": dict(logical.components),
+        }
+        if engine is not None and settings is not None:
+            allocation = engine.allocate(model, scope, fmt, settings)
+            point["allocated_bytes"] = allocation.bytes_per_rank
+        found.append(point)
+    return {
+        "points": found,
+        "max_context": model.max_context,
+        "warnings": _notices_json(model.notices),
+    }
+
+
+def _show(given: Mapping[str, object]) -> Json:
+    params = Params(given, _MODEL)
+    model = _model(params)
+    name = params.get("model")
+    entry = None
+    if params.get("model_text") is None and isinstance(name, str):
+        entry = catalog.find(name)
+    answer: Json = {
+        "id": entry.id if entry else model.model_type,
+        "name": model.name,
+        "hf_id": entry.hf_id if entry else None,
+        "family": entry.family if entry else None,
+        "released": entry.released if entry else None,
+        "model_type": model.model_type,
+        "source_url": entry.source_url if entry else None,
+        "model_url": entry.model_url if entry else None,
+        "retrieved": entry.retrieved if entry else None,
+        "confidence": entry.confidence if entry else None,
+        "note": entry.note if entry else None,
+        "aliases": list(entry.aliases) if entry else [],
+        "facts": {
+            "num_layers": model.num_layers,
+            "num_heads": model.num_heads,
+            "num_kv_heads": model.num_kv_heads,
+            "head_dim": model.head_dim,
+            "hidden_size": model.hidden_size,
+            "max_context": model.max_context,
+            "kv_format": model.kv_format,
+            "state_format": model.state_format if "state" in model.components else None,
+            "parameters": entry.parameters.total if entry else None,
+            "active_parameters": entry.parameters.active if entry else None,
+        },
+        "components": sorted(model.components),
+        "has_encoder": model.has_encoder,
+        "layers": _layers_json(model.layers),
+        "draft_layers": _layers_json(model.draft_layers),
+        "warnings": _notices_json(model.notices),
+    }
+    return answer
+
+
+def _layers_json(layers: tuple[Layer, ...]) -> list[Json]:
+    """Equal layers once, with their count, in order of first appearance."""
+    counts: dict[Layer, int] = {}
+    for layer in layers:
+        counts[layer] = counts.get(layer, 0) + 1
+    return [
+        {
+            "count": count,
+            "specs": [
+                {"kind": spec.kind, **spec.values, "source": spec.source}
+                for spec in layer
+            ],
+        }
+        for layer, count in counts.items()
+    ]
+
+
+def _models(given: Mapping[str, object]) -> Json:
+    Params(given, frozenset())
+    return {
+        "models": [
+            {
+                "id": entry.id,
+                "name": entry.name,
+                "hf_id": entry.hf_id,
+                "family": entry.family,
+                "released": entry.released,
+                "model_type": entry.model_type,
+                "parameters": entry.parameters.total,
+                "active_parameters": entry.parameters.active,
+                "max_context": (model := catalog.model(entry.id)).max_context,
+                "aliases": list(entry.aliases),
+                "attention": sorted({spec.kind for spec, _ in model.groups}),
+            }
+            for entry in catalog.entries()
+        ],
+        "catalog_date": catalog.catalog_date(),
+    }
+
+
+def _options(given: Mapping[str, object]) -> Json:
+    Params(given, frozenset())
+    return {
+        "formats": [
+            {
+                "id": fmt.id,
+                "bits_per_element": _bits_text(fmt.bits_per_element),
+                "roles": sorted(fmt.roles),
+                "source": fmt.source,
+            }
+            for fmt in formats.FORMATS.values()
+        ],
+        "engines": [
+            {
+                "id": engine.id,
+                "versions": list(engine.versions),
+                "options": [
+                    {
+                        "name": option.name,
+                        "type": option.kind,
+                        "choices": list(option.choices),
+                        "default": option.default,
+                    }
+                    for option in engine.options
+                ],
+            }
+            for engine in engines.ENGINES.values()
+        ],
+    }
+
+
+def _bits_text(bits: float | None) -> str | None:
+    return None if bits is None else f"{bits:g}"
+
+
+METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
+    "models": _models,
+    "options": _options,
+    "show": _show,
+    "estimate": _estimate,
+    "curve": _curve,
+}
+
+
+def call(method: str, params: Mapping[str, object]) -> Json:
+    """Answer one question; errors come back as objects, never as exceptions.
+
+    >>> call("estimate", {"model": "llama-3.1-70b", "tokens": 1})["total_bytes"]
+    327680
+    >>> call("estimate", {"model": {"model_type": "llama"}})["error"]["code"]
+    'missing_field'
+    """
+    try:
+        if method not in METHODS:
+            raise UnknownMethod(method=str(method)[:60], known=sorted(METHODS))
+        if not isinstance(params, Mapping):
+            raise _invalid("params", params, "an object")
+        return METHODS[method](params)
+    except KvcoreError as error:
+        return {"error": error.to_json()}
+    except Exception as error:  # the page must never see a traceback
+        reason = f"{type(error).__name__}: {error}"[:200]
+        return {"error": KvcoreError(reason=reason).to_json()}
+
+
+def respond(text: str) -> str:
+    """`{"method": ..., "params": {...}}` as JSON text in, the answer as JSON text out."""
+    try:
+        request = json.loads(text)
+        method, params = request["method"], request.get("params", {})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        problem = InvalidJson(line=1, column=1, reason=str(error)[:100])
+        return json.dumps({"error": problem.to_json()})
+    return json.dumps(call(method, params), ensure_ascii=False, allow_nan=False)

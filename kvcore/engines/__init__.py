@@ -1,0 +1,19 @@
+"""What each engine allocates for a model's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kvcore.engines.base import Engine
+from kvcore.errors import UnknownEngine
+
+ENGINES: Final[Mapping[str, Engine]] = {}
+"""Engine id -> engine, in the order the page offers them."""
+
+
+def find(name: str) -> Engine:
+    """The engine of that id, or `UnknownEngine`."""
+    if name not in ENGINES:
+        raise UnknownEngine(engine=name, known=["none", *ENGINES])
+    return ENGINES[name]

@@ -1,0 +1,185 @@
+"""Typed errors and warnings: a stable code, parameters, and an English sentence.
+
+    KvcoreError
+    ├── InvalidInput            what was given cannot be read
+    │   ├── MissingField        a config lacks a field the model needs
+    │   ├── InvalidField        a config's field holds the wrong kind of value
+    │   ├── InvalidJson         the text is not JSON
+    │   ├── InvalidArgument     an option or parameter is out of range
+    │   ├── InputTooLarge       the text is longer than any config
+    │   ├── UnknownModel        no catalog entry, id or alias of that name
+    │   ├── UnknownFormat       no number format of that name
+    │   ├── UnknownEngine       no engine or engine version of that name
+    │   ├── UnknownOption       an engine has no option of that name
+    │   └── UnknownMethod       the api has no method of that name
+    └── Unsupported             it can be read, but not computed
+        ├── UnsupportedModel    an architecture whose cache is not known
+        ├── UnsupportedFormat   a format this layer or engine cannot hold
+        └── FormatRowMismatch   a block format that does not divide a row
+
+The codes are the contract; the sentences serve the command line and exceptions.
+The page has its own words for every code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+Param = int | float | str | bool | None | list[str] | list[int]
+
+
+class KvcoreError(ValueError):
+    """Base of all errors kvcore raises on purpose."""
+
+    code: ClassVar[str] = "internal_error"
+    sentence: ClassVar[str] = "Something went wrong inside kvcore: {reason}"
+
+    def __init__(self, **params: Param) -> None:
+        self.params: dict[str, Param] = params
+        super().__init__(_render(self.sentence, params))
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+    def to_json(self) -> dict[str, object]:
+        """`{"code", "params", "message"}`, the shape every front end shows."""
+        return {"code": self.code, "params": self.params, "message": self.message}
+
+
+class InvalidInput(KvcoreError):
+    """What was given cannot be read."""
+
+
+class Unsupported(KvcoreError):
+    """What was given can be read, but not computed."""
+
+
+class MissingField(InvalidInput):
+    code = "missing_field"
+    sentence = "The config has no {field}, which this model needs."
+
+
+class InvalidField(InvalidInput):
+    code = "invalid_field"
+    sentence = "The config's {field} is {value}; expected {expected}."
+
+
+class InvalidJson(InvalidInput):
+    code = "invalid_json"
+    sentence = "This is not JSON (line {line}, column {column}): {reason}."
+
+
+class InvalidArgument(InvalidInput):
+    code = "invalid_argument"
+    sentence = "{argument} is {value}; expected {expected}."
+
+
+class InputTooLarge(InvalidInput):
+    code = "input_too_large"
+    sentence = "The text has {bytes} bytes; a config has at most {limit}."
+
+
+class UnknownModel(InvalidInput):
+    code = "unknown_model"
+    sentence = "No model is called {model!r}. Close names: {suggestions}."
+
+
+class UnknownFormat(InvalidInput):
+    code = "unknown_format"
+    sentence = "No number format is called {format!r}. Known: {known}."
+
+
+class UnknownEngine(InvalidInput):
+    code = "unknown_engine"
+    sentence = "No engine or version is called {engine!r}. Known: {known}."
+
+
+class UnknownOption(InvalidInput):
+    code = "unknown_option"
+    sentence = "{engine} has no option {option!r}. Known: {known}."
+
+
+class UnknownMethod(InvalidInput):
+    code = "unknown_method"
+    sentence = "The api has no method {method!r}. Known: {known}."
+
+
+class UnsupportedModel(Unsupported):
+    code = "unsupported_model"
+    sentence = "The cache of model_type {model_type!r} is not known: {reason}."
+
+
+class UnsupportedFormat(Unsupported):
+    code = "unsupported_format"
+    sentence = "{format} cannot hold {role} of this model: {reason}."
+
+
+class FormatRowMismatch(Unsupported):
+    code = "format_row_mismatch"
+    sentence = (
+        "{format} stores blocks of {block} elements, which do not divide "
+        "a row of {width}."
+    )
+
+
+def _render(sentence: str, params: Mapping[str, Param]) -> str:
+    shown = {
+        name: ", ".join(map(str, value)) or "none" if isinstance(value, list) else value
+        for name, value in params.items()
+    }
+    return sentence.format_map(shown)
+
+
+def error_codes() -> tuple[str, ...]:
+    """Every code an error can carry, sorted."""
+    found: set[str] = {KvcoreError.code}
+    queue = list(KvcoreError.__subclasses__())
+    while queue:
+        cls = queue.pop()
+        found.add(cls.code)
+        queue.extend(cls.__subclasses__())
+    return tuple(sorted(found))
+
+
+WARNINGS: Final[Mapping[str, str]] = {
+    "beyond_trained_context": (
+        "{tokens} tokens is beyond the trained context of {max_context}."
+    ),
+    "context_unknown": "The config does not say how long a context it was trained for.",
+    "unknown_model_type": (
+        "model_type {model_type!r} is not known. Read as {assumed}: check the layers."
+    ),
+    "assumed_default": (
+        "{field} is not in the config; {value} is what {model_type} means by that."
+    ),
+    "window_not_applied": (
+        "The config states a window of {window} but not which layers it applies to: "
+        "none was taken to have it."
+    ),
+    "state_excluded": "The recurrent state is left out of the total, as asked.",
+    "encoder_tokens_assumed": "The encoder is taken to hold {value} tokens.",
+    "no_draft_layers": "The config describes no draft layers.",
+    "cache_shared_between_layers": (
+        "{layers} layers reuse the cache of another layer and store nothing."
+    ),
+    "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
+}
+"""Warning code -> English sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the reader must know to trust a number."""
+
+    code: str
+    params: Mapping[str, Param] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        return _render(WARNINGS[self.code], self.params)
+
+    def to_json(self) -> dict[str, object]:
+        return {"code": self.code, "params": dict(self.params)}

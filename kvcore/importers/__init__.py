@@ -1,0 +1,1 @@
+"""Any description of a model -> `kvcore.model.Model`."""

@@ -1,0 +1,481 @@
+"""What an attention layer keeps: heads, latents, indexers, shared and cross caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kvcore.cache import (
+    ChunkedAttention,
+    FullAttention,
+    IndexerKeys,
+    LatentAttention,
+    SharedCache,
+    SlidingWindowAttention,
+)
+from kvcore.errors import InvalidField, MissingField, UnsupportedModel
+from kvcore.importers.fields import Fields, shown
+from kvcore.importers.layer_kinds import Kind, Kinds, family_of, window_of
+from kvcore.model import Layer
+
+QUERY_HEADS: Final = (
+    "num_attention_heads",
+    "n_head",
+    "n_heads",
+    "num_heads",
+    "attention_heads",
+    "decoder_attention_heads",
+    "decoder_num_attention_heads",
+    "num_query_heads",
+)
+
+KV_HEADS: Final = (
+    "num_key_value_heads",
+    "num_kv_heads",
+    "n_head_kv",
+    "n_kv_heads",
+    "multi_query_group_num",
+    "num_attention_groups",
+    "attn_config.kv_n_heads",
+    "decoder_num_key_value_heads",
+    "num_query_groups",
+)
+
+HEAD_DIM: Final = (
+    "head_dim",
+    "kv_channels",
+    "hidden_size_per_head",
+    "attention_head_dim",
+    "attention_head_size",
+    "d_kv",
+    "dim_head",
+    "d_head",
+)
+
+HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "dim", "model_dim", "n_embed")
+
+INDEX_DIM: Final = ("index_head_dim", "indexer_head_dim")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """Heads of one layer: how many are kept, and how wide keys and values are."""
+
+    num_kv_heads: int
+    head_dim: int
+    value_head_dim: int
+
+
+def query_heads(fields: Fields) -> int | None:
+    """Query heads; a list per layer (OpenELM) has no single number."""
+    if isinstance(fields.get(*QUERY_HEADS), list):
+        return None
+    return fields.optional_integer(*QUERY_HEADS)
+
+
+def hidden_size(fields: Fields) -> int | None:
+    return fields.optional_integer(*HIDDEN)
+
+
+def head_dim(fields: Fields) -> int:
+    """The stated head size; hidden / heads only where none is stated."""
+    if family_of(fields.model_type) in ("zamba", "zamba2"):
+        # Attention runs on the concatenation of two streams.
+        return fields.optional_integer("attention_head_dim") or 2 * _divided(fields)
+    # Cohere2's class overwrites a stated head_dim.
+    if family_of(fields.model_type) != "cohere2":
+        stated = fields.optional_integer(*HEAD_DIM, minimum=0)
+        if stated:
+            return stated
+    return _divided(fields)
+
+
+def _divided(fields: Fields) -> int:
+    hidden = fields.integer(*HIDDEN)
+    heads = fields.integer(*QUERY_HEADS)
+    if hidden % heads:
+        raise InvalidField(
+            field=HIDDEN[0],
+            value=shown(hidden),
+            expected=f"a multiple of {heads} heads, or a stated head_dim",
+        )
+    return hidden // heads
+
+
+def kv_heads(fields: Fields) -> int:
+    """KV heads; as many as query heads (MHA) where the config has no other word."""
+    family = family_of(fields.model_type)
+    if family == "falcon":
+        return _falcon_kv_heads(fields)
+    if family == "gpt_bigcode" and fields.flag("multi_query", default=True):
+        return 1
+    if family in ("chatglm", "glm_remote") and not fields.flag("multi_query_attention"):
+        return fields.integer(*QUERY_HEADS)
+    if fields.flag("multi_query") and family != "falcon":
+        return 1
+    stated = fields.optional_integer(*KV_HEADS)
+    if stated is not None:
+        return stated
+    heads = fields.integer(*QUERY_HEADS)
+    if "num_key_value_heads" in fields.defaults:
+        fields.assume("num_key_value_heads", heads)
+    return heads
+
+
+def _falcon_kv_heads(fields: Fields) -> int:
+    if fields.flag("new_decoder_architecture"):
+        stated = fields.optional_integer("num_kv_heads", "n_head_kv")
+        return stated or fields.integer(*QUERY_HEADS)
+    if fields.flag("multi_query", default=True):
+        return 1
+    return fields.integer(*QUERY_HEADS)
+
+
+def full_geometry(fields: Fields) -> Geometry:
+    width = head_dim(fields)
+    heads = kv_heads(fields)
+    if family_of(fields.model_type) in ("gemma4", "gemma4_unified"):
+        width, heads = _gemma4_global(fields, width, heads)
+    value = fields.optional_integer("v_head_dim", minimum=0) or width
+    return Geometry(num_kv_heads=heads, head_dim=width, value_head_dim=value)
+
+
+def _gemma4_global(fields: Fields, width: int, heads: int) -> tuple[int, int]:
+    """Full layers are wider; fewer heads only where K equals V."""
+    if "per_layer_config" in fields.config:
+        return width, heads
+    stated = fields.optional_integer("global_head_dim")
+    if stated is None:
+        fields.assume("global_head_dim", 512)
+    shared = fields.flag("attention_k_eq_v", default=True)
+    fewer = fields.optional_integer("num_global_key_value_heads") if shared else None
+    return stated or 512, fewer or heads
+
+
+def sliding_geometry(fields: Fields) -> Geometry:
+    """Windowed layers may have their own heads (MiMo-V2, Step 3.5, Inkling)."""
+    width = fields.optional_integer("swa_head_dim", "attention_other_setting.head_dim")
+    heads = fields.optional_integer(
+        "swa_num_key_value_heads", "attention_other_setting.num_attention_groups"
+    )
+    value = fields.optional_integer("swa_v_head_dim")
+    if width is None:
+        width = head_dim(fields)
+        value = value or fields.optional_integer("v_head_dim", minimum=0)
+    if heads is None:
+        heads = kv_heads(fields)
+        if family_of(fields.model_type) == "mimo_v2_flash":
+            heads *= 2
+    return Geometry(num_kv_heads=heads, head_dim=width, value_head_dim=value or width)
+
+
+def sliding_window(fields: Fields) -> int | None:
+    """Tokens a windowed layer sees, in the architecture's own way of counting."""
+    family = family_of(fields.model_type)
+    if family in ("mimo_v2_flash", "mimo_v2"):
+        # transformers re-saves the window with the current token counted on top.
+        published = fields.optional_integer("sliding_window_size")
+        stated = window_of(fields)
+        if published or stated is None or family == "mimo_v2":
+            return published or stated
+        return stated - 1 if stated % 2 else stated
+    if family == "modernbert-decoder":
+        return fields.integer("local_attention") // 2
+    window = window_of(fields)
+    bidirectional = fields.get("use_bidirectional_attention")
+    if window and family in ("gemma3", "gemma4") and bidirectional in (True, "all"):
+        return window // 2 + 1
+    return window
+
+
+def is_latent(fields: Fields) -> bool:
+    """MLA: the presence of a latent rank decides; head counts are no use then."""
+    return fields.optional_integer("kv_lora_rank", minimum=0) not in (None, 0)
+
+
+def full_attention(fields: Fields) -> FullAttention | LatentAttention:
+    if is_latent(fields):
+        return LatentAttention(
+            kv_lora_rank=fields.integer("kv_lora_rank"),
+            qk_rope_head_dim=fields.integer("qk_rope_head_dim", minimum=0),
+        )
+    geometry = full_geometry(fields)
+    return FullAttention(
+        num_kv_heads=geometry.num_kv_heads,
+        head_dim=geometry.head_dim,
+        value_head_dim=geometry.value_head_dim,
+    )
+
+
+def windowed_attention(
+    fields: Fields,
+) -> SlidingWindowAttention | LatentAttention | FullAttention:
+    window = sliding_window(fields)
+    if window is None:
+        # EXAONE 4 1.2B lists sliding layers, with a null window: full attention.
+        return full_attention(fields)
+    if is_latent(fields):
+        rank = fields.optional_integer("swa_kv_lora_rank")
+        if rank is None and family_of(fields.model_type) == "dots3_note":
+            rank = 1024
+            fields.assume("swa_kv_lora_rank", rank)
+        return LatentAttention(
+            kv_lora_rank=rank or fields.integer("kv_lora_rank"),
+            qk_rope_head_dim=fields.integer("qk_rope_head_dim", minimum=0),
+            window=window,
+        )
+    geometry = sliding_geometry(fields)
+    return SlidingWindowAttention(
+        num_kv_heads=geometry.num_kv_heads,
+        head_dim=geometry.head_dim,
+        value_head_dim=geometry.value_head_dim,
+        window=window,
+    )
+
+
+def chunked_attention(fields: Fields) -> ChunkedAttention:
+    geometry = full_geometry(fields)
+    return ChunkedAttention(
+        num_kv_heads=geometry.num_kv_heads,
+        head_dim=geometry.head_dim,
+        value_head_dim=geometry.value_head_dim,
+        chunk=fields.integer("attention_chunk_size"),
+    )
+
+
+def attention_of(kind: Kind, fields: Fields) -> Layer:
+    """The attention part of a layer of that kind, without indexer or state."""
+    if kind in ("full", "both"):
+        return (full_attention(fields),)
+    if kind in ("sliding", "both_sliding"):
+        return (windowed_attention(fields),)
+    return (chunked_attention(fields),) if kind == "chunked" else ()
+
+
+def layer_overrides(fields: Fields) -> Mapping[int, Mapping[str, object]]:
+    """`per_layer_config`: {"05": {"head_dim": 512}}, keys as text, zero-padded or not."""
+    stated = fields.mapping("per_layer_config") or {}
+    found: dict[int, Mapping[str, object]] = {}
+    for key, override in stated.items():
+        if not (str(key).isdigit() and isinstance(override, Mapping)):
+            raise InvalidField(
+                field=f"per_layer_config.{shown(key)}",
+                value=shown(override),
+                expected="an object under a layer number",
+            )
+        found[int(str(key)[:6])] = override
+    return found
+
+
+def index_dim(fields: Fields) -> int | None:
+    """Width of one token's indexer key on a layer that stores it."""
+    width = fields.optional_integer(*INDEX_DIM, minimum=0) or None
+    if width and family_of(fields.model_type) == "glm5_next":
+        # Key, pooled key and a gate (measured on transformers 5.24.0).
+        return 2 * width + 1
+    return width
+
+
+def index_kinds(fields: Fields, kinds: Kinds) -> tuple[bool, ...]:
+    """Whether each layer stores indexer keys of its own.
+
+    `indexer_types`, a pattern of F and S, or a frequency; without any, every full
+    layer does (DeepSeek-V3.2). MiniMax-M3 lists its sparse layers.
+    """
+    sparse = sparse_layers(fields, len(kinds))
+    if sparse is not None:
+        return sparse
+    if index_dim(fields) is None:
+        return (False,) * len(kinds)
+    stored = _stated_indexers(fields, len(kinds))
+    return tuple(
+        own and kind in ("full", "both")
+        for own, kind in zip(stored, kinds, strict=True)
+    )
+
+
+def _stated_indexers(fields: Fields, count: int) -> tuple[bool, ...]:
+    types = fields.get("indexer_types", "index_topk_pattern")
+    if isinstance(types, str):
+        types = list(types)
+    if types is not None:
+        field = "indexer_types" if "indexer_types" in fields else "index_topk_pattern"
+        if not isinstance(types, list | tuple) or len(types) < count:
+            raise InvalidField(
+                field=field, value=shown(types), expected=f"{count} entries"
+            )
+        known = {"full": True, "F": True, "shared": False, "S": False}
+        for i, name in enumerate(types[:count]):
+            if not isinstance(name, str) or name not in known:
+                raise InvalidField(
+                    field=f"{field}[{i}]", value=shown(name), expected="full or shared"
+                )
+        return tuple(known[str(name)] for name in types[:count])
+    if family_of(fields.model_type) in ("hy_v4", "hy_v4_vl"):
+        return tuple(i == 0 or (i - 1) % 4 == 0 for i in range(count))
+    frequency = fields.optional_integer("index_topk_freq") or 1
+    offset = fields.optional_integer("index_skip_topk_offset", minimum=0)
+    if offset is None:
+        offset = 2
+        if frequency > 1:
+            fields.assume("index_skip_topk_offset", offset)
+    return tuple(max(i - offset + 1, 0) % frequency == 0 for i in range(count))
+
+
+def sparse_layers(fields: Fields, count: int) -> tuple[bool, ...] | None:
+    """MiniMax-M3: the layers whose block-sparse attention keeps index keys."""
+    if family_of(fields.model_type) not in ("minimax_m3", "minimax_m3_vl", "step3p7"):
+        return None
+    frequency = fields.integers("sparse_attention_config.sparse_attention_freq")
+    if frequency is not None:
+        if len(frequency) < count:
+            raise InvalidField(
+                field="sparse_attention_config.sparse_attention_freq",
+                value=f"a list of {len(frequency)}",
+                expected=f"{count} entries",
+            )
+        return tuple(bool(f) for f in frequency[:count])
+    names = fields.texts("layer_types")
+    if names and "minimax_m3_sparse" in names:
+        return tuple(name == "minimax_m3_sparse" for name in names[:count])
+    return (False,) * count
+
+
+def indexer_keys(fields: Fields) -> IndexerKeys:
+    width = (
+        fields.optional_integer("sparse_attention_config.sparse_index_dim")
+        or index_dim(fields)
+    )
+    if width is None:
+        raise MissingField(field=INDEX_DIM[0])
+    heads = fields.optional_integer("indexer_kv_heads") or 1
+    return IndexerKeys(index_head_dim=width, index_kv_heads=heads)
+
+
+def shared_layers(fields: Fields, count: int) -> Mapping[int, int | None]:
+    """Layers that store nothing, and the layer they read where it is known."""
+    last = fields.optional_integer("num_kv_shared_layers", minimum=0) or 0
+    if last > count:
+        raise InvalidField(
+            field="num_kv_shared_layers",
+            value=shown(last),
+            expected=f"at most {count} layers",
+        )
+    if last:
+        return dict.fromkeys(range(count - last, count))
+    if fields.flag("use_cla"):
+        factor = fields.integer_or(2, "cla_share_factor")
+        return {i: i - i % factor for i in range(count) if i % factor}
+    sources = fields.integers("kv_source_layers")
+    if sources and len(sources) >= count:
+        return {i: n for i, n in enumerate(sources[:count]) if n != i}
+    groups = fields.items("kv_reuse_group")
+    if groups is not None:
+        return _reuse_groups(groups)
+    return {}
+
+
+def _reuse_groups(groups: object) -> Mapping[int, int | None]:
+    """Hymba: only the first layer of each group stores keys and values."""
+    found: dict[int, int | None] = {}
+    for group in groups if isinstance(groups, list | tuple) else ():
+        if isinstance(group, list | tuple) and group:
+            found.update(
+                {int(i): int(group[0]) for i in group[1:] if isinstance(i, int)}
+            )
+    return found
+
+
+def attention_layers(fields: Fields, kinds: Kinds) -> tuple[Layer, ...]:
+    """The attention and indexer caches of every layer, states left out."""
+    overrides = layer_overrides(fields)
+    stored = index_kinds(fields, kinds)
+    shared = shared_layers(fields, len(kinds))
+    unrotated = _layers_without_rope(fields, len(kinds))
+    known: dict[tuple[Kind, bool, bool], Layer] = {}
+
+    def build(i: int, kind: Kind) -> Layer:
+        own = fields.overlaid(overrides[i]) if i in overrides else fields
+        if i in unrotated and is_latent(own):
+            own = own.overlaid({"qk_rope_head_dim": 0})
+        layer = attention_of(kind, own)
+        return (*layer, indexer_keys(own)) if stored[i] and layer else layer
+
+    layers: list[Layer] = []
+    for i, kind in enumerate(kinds):
+        if i in shared and kind not in ("linear", "conv", "none"):
+            source = shared[i]
+            kept = (indexer_keys(fields),) if stored[i] else ()
+            layers.append((SharedCache(source_layer=source), *kept))
+        elif i in overrides:
+            layers.append(build(i, kind))
+        else:
+            key = (kind, stored[i], i in unrotated)
+            if key not in known:
+                known[key] = build(i, kind)
+            layers.append(known[key])
+    return tuple(layers)
+
+
+def _layers_without_rope(fields: Fields, count: int) -> frozenset[int]:
+    """Mistral Large 4 latents without rotary part: `no_rope_layers` 0."""
+    if family_of(fields.model_type) != "mistral_large4":
+        return frozenset()
+    interval = fields.optional_integer("no_rope_layer_interval") or 4
+    rope = fields.integers("no_rope_layers") or tuple(
+        int((i + 1) % interval != 0) for i in range(count)
+    )
+    return frozenset(i for i, r in enumerate(rope[:count]) if not r)
+
+
+def listed_heads(fields: Fields, count: int) -> tuple[Layer, ...]:
+    """OpenELM: `num_kv_heads` is a list with one number per layer."""
+    heads = fields.integers("num_kv_heads", minimum=1)
+    if heads is None or len(heads) < count:
+        raise MissingField(field="num_kv_heads")
+    width = fields.integer("head_dim")
+    return tuple(
+        (FullAttention(num_kv_heads=n, head_dim=width, value_head_dim=width),)
+        for n in heads[:count]
+    )
+
+
+def block_configs(fields: Fields) -> tuple[Layer, ...]:
+    """Nemotron-NAS (Super, Ultra): heads per block, some blocks without attention."""
+    heads = fields.integer(*QUERY_HEADS)
+    width = head_dim(fields)
+    layers: list[Layer] = []
+    for i, block in enumerate(fields.items("block_configs") or ()):
+        attention = block.get("attention") if isinstance(block, Mapping) else None
+        if not isinstance(attention, Mapping):
+            raise InvalidField(
+                field=f"block_configs[{i}].attention",
+                value=shown(attention),
+                expected="an object",
+            )
+        layers.append(_block(Fields(attention, fields.model_type), i, heads, width))
+    return tuple(layers)
+
+
+def _block(attention: Fields, i: int, heads: int, width: int) -> Layer:
+    if attention.flag("no_op") or attention.flag("replace_with_linear"):
+        return ()
+    group = attention.optional_integer("n_heads_in_group")
+    if group is None:
+        return ()
+    if heads % group:
+        raise InvalidField(
+            field=f"block_configs[{i}].attention.n_heads_in_group",
+            value=shown(group),
+            expected=f"a divisor of {heads} heads",
+        )
+    if attention.optional_integer("window_length"):
+        raise UnsupportedModel(
+            model_type=attention.model_type, reason="a window inside a block config"
+        )
+    return (
+        FullAttention(
+            num_kv_heads=heads // group, head_dim=width, value_head_dim=width
+        ),
+    )
