@@ -10,8 +10,8 @@ The template (site/templates/index.html.j2) is given:
   default_state   the scenario that the page opens with, as `estimate` parameters
   default_answer  its `estimate`, `curve` and `show` answers
   catalog         the answer of `models`
-  answers         every catalog model's `estimate` at the default scenario, by id,
-                  without its formula
+  options         the answer of `options`
+  answers         every catalog model's `estimate` at the default scenario, by id
   payloads        the engine's parts as base64 text, by name; each to be written as
                   `<script type="text/plain" id="payload-NAME">`, last in the body
   version, build_hash, catalog_date
@@ -65,7 +65,11 @@ def page(payloads: Mapping[str, str]) -> str:
         "default_state": DEFAULT_STATE,
         "default_answer": default_answer(),
         "catalog": catalog,
-        "answers": {model: brief_answer(model) for model in models},
+        "options": answer("options", {}),
+        "answers": {
+            model: answer("estimate", {**DEFAULT_STATE, "model": model})
+            for model in models
+        },
         "catalog_date": catalog["catalog_date"],
         "version": version("kvcore"),
     }
@@ -105,19 +109,13 @@ def default_answer() -> dict[str, Any]:
     }
 
 
-def curve_points(max_context: int) -> list[int]:
-    """Token counts for the chart, evenly spaced by factor, to twice the limit."""
-    points = [CURVE_FROM]
-    while points[-1] < 2 * max_context:
-        factor = 2 ** (len(points) / CURVE_POINTS_PER_DOUBLING)
-        points.append(round(CURVE_FROM * factor))
-    return points
-
-
-def brief_answer(model: str) -> dict[str, Any]:
-    """What the page shows of a model before the engine runs."""
-    full = answer("estimate", {**DEFAULT_STATE, "model": model})
-    return {name: value for name, value in full.items() if name != "formula"}
+def curve_points(limit: int) -> list[int]:
+    """Token counts for the chart, evenly spaced by factor, to the limit or past it."""
+    doublings = (limit - 1).bit_length() - (CURVE_FROM - 1).bit_length()
+    steps = range(doublings * CURVE_POINTS_PER_DOUBLING + 1)
+    return [
+        round(CURVE_FROM * 2 ** (step / CURVE_POINTS_PER_DOUBLING)) for step in steps
+    ]
 
 
 def read_locales(folder: Path) -> dict[str, Any]:
