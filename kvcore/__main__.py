@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from kvcore import __version__, api
-from kvcore.errors import WARNINGS, InvalidArgument, KvcoreError, Notice, UnsupportedModel
+from kvcore.errors import (
+    WARNINGS,
+    InvalidArgument,
+    KvcoreError,
+    Notice,
+    UnsupportedModel,
+)
 from kvcore.units import gb, gib
 
 Json = Mapping[str, Any]
@@ -120,7 +126,9 @@ def model_params(name: str) -> dict[str, str]:
                 return {"model_text": _decoded(file.read(MAX_FILE_BYTES + 1))}
         except OSError as error:
             raise InvalidArgument(
-                argument="MODEL", value=name, expected=f"a readable file ({error.strerror})"
+                argument="MODEL",
+                value=name,
+                expected=f"a readable file ({error.strerror})",
             ) from None
     return {"model": name}
 
@@ -152,7 +160,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _write_models(answer: Json) -> None:
     for model in answer["models"]:
-        context = f"{model['max_context']:>10,}" if model["max_context"] else f"{'?':>10}"
+        context = (
+            f"{model['max_context']:>10,}" if model["max_context"] else f"{'?':>10}"
+        )
         print(f"{model['id']:<44} {context}  {', '.join(model['attention'])}")
 
 
@@ -163,12 +173,17 @@ def _write_show(answer: Json) -> None:
             print(f"  {key:<20} {answer[key]}")
     for key, value in answer["facts"].items():
         if value is not None:
-            print(f"  {key:<20} {value:,}" if isinstance(value, int) else f"  {key:<20} {value}")
+            print(
+                f"  {key:<20} {value:,}"
+                if isinstance(value, int)
+                else f"  {key:<20} {value}"
+            )
     for part in ("layers", "draft_layers"):
         for group in answer[part]:
             print(f"  {part:<20} {group['count']:>3} x {_specs(group['specs'])}")
     if answer["source_url"]:
-        print(f"  source               {answer['source_url']} (read {answer['retrieved']})")
+        read = answer["retrieved"]
+        print(f"  {'source':<20} {answer['source_url']} (read {read})")
     _write_warnings(answer)
 
 
@@ -194,7 +209,9 @@ def _write_estimate(answer: Json) -> None:
         if count:
             _write_bytes(f"  {component}", count)
     for line in answer["formula"]:
-        values = ", ".join(f"{name} {value:,}" for name, value in line["values"].items())
+        values = ", ".join(
+            f"{name} {value:,}" for name, value in line["values"].items()
+        )
         print(f"  {line['component']}: {line['expression']} = {line['bytes']:,}")
         print(f"      {values}")
         print(f"      {line['source']}")

@@ -186,9 +186,10 @@ def _estimate(given: Mapping[str, object]) -> Json:
     scope = _scope(params, model)
     engine = _engine(params)
     names = _format_names(params)
+    extra: tuple[Notice, ...] = ()
+    allocated: Json | None = None
     if engine is None:
         fmt = cache_formats(model, *names)
-        allocated, extra = None, ()
     else:
         settings = _settings(engine, params)
         fmt = engine.formats(model, *names, settings)
@@ -433,7 +434,7 @@ def call(method: str, params: Mapping[str, object]) -> Json:
 
 
 def respond(text: str) -> str:
-    """`{"method": ..., "params": {...}}` as JSON text in, the answer as JSON text out."""
+    """`{"method": ..., "params": {...}}` and its answer, both as JSON text."""
     try:
         request = json.loads(text)
         method, params = request["method"], request.get("params", {})

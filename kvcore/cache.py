@@ -94,7 +94,9 @@ class Heads(CacheSpec):
         expression = f"num_kv_heads * {kept_expression}"
         if self.head_dim == self.value_head_dim:
             return (
-                Term(component, _KEY_VALUE, rows, self.head_dim, expression, "head_dim"),
+                Term(
+                    component, _KEY_VALUE, rows, self.head_dim, expression, "head_dim"
+                ),
             )
         return (
             Term(component, _KEY, rows, self.head_dim, expression, "head_dim"),
@@ -188,7 +190,12 @@ class LatentAttention(CacheSpec):
         if not self.qk_rope_head_dim:
             return (latent,)
         rope = Term(
-            component, _ROPE, kept, self.qk_rope_head_dim, expression, "qk_rope_head_dim"
+            component,
+            _ROPE,
+            kept,
+            self.qk_rope_head_dim,
+            expression,
+            "qk_rope_head_dim",
         )
         return (latent, rope)
 
@@ -259,9 +266,7 @@ class CompressedAttention(CacheSpec):
     def _vectors(
         self, component: Component, rows: int, expression: str
     ) -> tuple[Term, ...]:
-        return (
-            Term(component, _LATENT, rows, self.head_dim, expression, "head_dim"),
-        )
+        return (Term(component, _LATENT, rows, self.head_dim, expression, "head_dim"),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -541,7 +546,9 @@ class SharedCache(CacheSpec):
 
     source_layer: int | None = None
     kind: ClassVar[str] = "shared_cache"
-    source: ClassVar[str] = "Gemma 3n and 4: num_kv_shared_layers; CLA: arXiv 2405.12981"
+    source: ClassVar[str] = (
+        "Gemma 3n and 4: num_kv_shared_layers; CLA: arXiv 2405.12981"
+    )
 
     def terms(self, tokens: int, encoder_tokens: int = 0) -> tuple[Term, ...]:
         return ()

@@ -167,8 +167,7 @@ def term_bytes(term: Term, fmt: CacheFormats) -> int:
     """Bytes of one term in one layer: its rows, for each of its roles."""
     width = term.width
     return sum(
-        -(-term.rows * _row_bits(fmt.of(role), width, role) // 8)
-        for role in term.roles
+        -(-term.rows * _row_bits(fmt.of(role), width, role) // 8) for role in term.roles
     )
 
 
@@ -348,4 +347,3 @@ def notices(model: Model, scope: Scope) -> tuple[Notice, ...]:
             Notice("cache_shared_between_layers", {"layers": model.num_shared_layers})
         )
     return tuple(found)
-

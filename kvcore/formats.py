@@ -33,13 +33,11 @@ class RowLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NumberFormat:
-    """A named format, one object each; `layout` may differ by role (TurboQuant, fp8_ds_mla)."""
+    """A named format, one object each; its layout may differ by role."""
 
     id: str
     layout: RowLayout
-    by_role: Mapping[Role, RowLayout] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    by_role: Mapping[Role, RowLayout] = field(default_factory=dict)
     roles: frozenset[Role] = frozenset()
     source: str
 

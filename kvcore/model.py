@@ -80,13 +80,13 @@ class Model:
     def num_kv_heads(self) -> int | None:
         """KV heads of the most common per-head attention, None without one."""
         common = self._common_heads()
-        return common and common.num_kv_heads
+        return common.num_kv_heads if common else None
 
     @property
     def head_dim(self) -> int | None:
         """Key width of the most common per-head attention, None without one."""
         common = self._common_heads()
-        return common and common.head_dim
+        return common.head_dim if common else None
 
     def _common_heads(self) -> Heads | None:
         found = [(n, spec) for spec, n in self.groups if isinstance(spec, Heads)]

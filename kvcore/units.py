@@ -13,7 +13,9 @@ from kvcore.errors import InvalidArgument
 GIB: Final = 2**30
 GB: Final = 10**9
 
-_COUNT: Final = re.compile(r"(\d{1,3}(?:[,_]\d{3})+|\d{1,18})(?:\.(\d{1,6}))?([kKmM]?)i?")
+_COUNT: Final = re.compile(
+    r"(\d{1,3}(?:[,_]\d{3})+|\d{1,18})(?:\.(\d{1,6}))?([kKmM]?)i?"
+)
 _SUFFIXES: Final = {"": 1, "k": 1024, "m": 1024**2}
 
 
@@ -27,12 +29,12 @@ def parse_count(argument: str, text: str) -> int:
     if match:
         whole, fraction, suffix = match.groups()
         scale = _SUFFIXES[suffix.lower()]
-        count = int(re.sub("[,_]", "", whole)) * scale
+        count: int = int(re.sub("[,_]", "", whole)) * scale
         if fraction is None:
             return count
         part, rest = divmod(int(fraction) * scale, 10 ** len(fraction))
         if not rest:
-            return count + part
+            return count + int(part)
     raise InvalidArgument(
         argument=argument,
         value=repr(text)[:60],

@@ -7,7 +7,7 @@ memory: `plan` is where budgets and caches meet.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal
@@ -51,21 +51,19 @@ class Option:
         """The value as given on a command line or in JSON, or `InvalidArgument`."""
         if value is None:
             return self.default
+        found = _READERS[self.kind](value)
+        if found is None or not self._allows(found):
+            raise InvalidArgument(
+                argument=self.name, value=repr(value)[:60], expected=self.expected
+            )
+        return found
+
+    def _allows(self, value: OptionValue) -> bool:
+        if self.kind == "choice":
+            return value in self.choices
         if self.kind == "flag":
-            found = value if isinstance(value, bool) else _FLAGS.get(str(value).lower())
-            if found is not None:
-                return found
-        elif self.kind == "choice":
-            if isinstance(value, str) and value in self.choices:
-                return value
-        elif self.kind == "integer":
-            if (number := _integer(value)) is not None and number >= self.minimum:
-                return number
-        elif (real := _number(value)) is not None and real >= self.minimum:
-            return real
-        raise InvalidArgument(
-            argument=self.name, value=repr(value)[:60], expected=self.expected
-        )
+            return True
+        return isinstance(value, int | float) and value >= self.minimum
 
     @property
     def expected(self) -> str:
@@ -77,12 +75,25 @@ class Option:
         return f"{word} from {self.minimum}"
 
 
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else _FLAGS.get(str(value).lower())
+
+
+def _choice(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _integer(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
         return value
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+    if (
+        isinstance(value, str)
+        and value.isascii()
+        and value.isdigit()
+        and len(value) < 20
+    ):
         return int(value)
     return None
 
@@ -95,6 +106,14 @@ def _number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if abs(number) < 10**12 else None
+
+
+_READERS: Final[Mapping[OptionKind, Callable[[object], OptionValue]]] = {
+    "flag": _flag,
+    "choice": _choice,
+    "integer": _integer,
+    "number": _number,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +174,8 @@ class Engine(ABC):
         """Checked settings; unknown names are errors that list the known ones."""
         if version is not None and version not in self.versions:
             raise UnknownEngine(
-                engine=f"{self.id} {version}", known=[f"{self.id} {v}" for v in self.versions]
+                engine=f"{self.id} {version}",
+                known=[f"{self.id} {v}" for v in self.versions],
             )
         known = {option.name: option for option in self.options}
         for name in options or {}:

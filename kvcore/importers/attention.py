@@ -9,14 +9,12 @@ from typing import Final
 from kvcore.cache import (
     ChunkedAttention,
     FullAttention,
-    IndexerKeys,
     LatentAttention,
-    SharedCache,
     SlidingWindowAttention,
 )
-from kvcore.errors import InvalidField, MissingField, UnsupportedModel
+from kvcore.errors import InvalidField
 from kvcore.importers.fields import Fields, shown
-from kvcore.importers.layer_kinds import Kind, Kinds, family_of, window_of
+from kvcore.importers.layer_kinds import Kind, family_of, window_of
 from kvcore.model import Layer
 
 QUERY_HEADS: Final = (
@@ -254,7 +252,7 @@ def attention_of(kind: Kind, fields: Fields) -> Layer:
 
 
 def layer_overrides(fields: Fields) -> Mapping[int, Mapping[str, object]]:
-    """`per_layer_config`: {"05": {"head_dim": 512}}, keys as text, zero-padded or not."""
+    """`per_layer_config`: {"05": {"head_dim": 512}}, keys zero-padded or not."""
     stated = fields.mapping("per_layer_config") or {}
     found: dict[int, Mapping[str, object]] = {}
     for key, override in stated.items():
@@ -266,216 +264,3 @@ def layer_overrides(fields: Fields) -> Mapping[int, Mapping[str, object]]:
             )
         found[int(str(key)[:6])] = override
     return found
-
-
-def index_dim(fields: Fields) -> int | None:
-    """Width of one token's indexer key on a layer that stores it."""
-    width = fields.optional_integer(*INDEX_DIM, minimum=0) or None
-    if width and family_of(fields.model_type) == "glm5_next":
-        # Key, pooled key and a gate (measured on transformers 5.24.0).
-        return 2 * width + 1
-    return width
-
-
-def index_kinds(fields: Fields, kinds: Kinds) -> tuple[bool, ...]:
-    """Whether each layer stores indexer keys of its own.
-
-    `indexer_types`, a pattern of F and S, or a frequency; without any, every full
-    layer does (DeepSeek-V3.2). MiniMax-M3 lists its sparse layers.
-    """
-    sparse = sparse_layers(fields, len(kinds))
-    if sparse is not None:
-        return sparse
-    if index_dim(fields) is None:
-        return (False,) * len(kinds)
-    stored = _stated_indexers(fields, len(kinds))
-    return tuple(
-        own and kind in ("full", "both")
-        for own, kind in zip(stored, kinds, strict=True)
-    )
-
-
-def _stated_indexers(fields: Fields, count: int) -> tuple[bool, ...]:
-    types = fields.get("indexer_types", "index_topk_pattern")
-    if isinstance(types, str):
-        types = list(types)
-    if types is not None:
-        field = "indexer_types" if "indexer_types" in fields else "index_topk_pattern"
-        if not isinstance(types, list | tuple) or len(types) < count:
-            raise InvalidField(
-                field=field, value=shown(types), expected=f"{count} entries"
-            )
-        known = {"full": True, "F": True, "shared": False, "S": False}
-        for i, name in enumerate(types[:count]):
-            if not isinstance(name, str) or name not in known:
-                raise InvalidField(
-                    field=f"{field}[{i}]", value=shown(name), expected="full or shared"
-                )
-        return tuple(known[str(name)] for name in types[:count])
-    if family_of(fields.model_type) in ("hy_v4", "hy_v4_vl"):
-        return tuple(i == 0 or (i - 1) % 4 == 0 for i in range(count))
-    frequency = fields.optional_integer("index_topk_freq") or 1
-    offset = fields.optional_integer("index_skip_topk_offset", minimum=0)
-    if offset is None:
-        offset = 2
-        if frequency > 1:
-            fields.assume("index_skip_topk_offset", offset)
-    return tuple(max(i - offset + 1, 0) % frequency == 0 for i in range(count))
-
-
-def sparse_layers(fields: Fields, count: int) -> tuple[bool, ...] | None:
-    """MiniMax-M3: the layers whose block-sparse attention keeps index keys."""
-    if family_of(fields.model_type) not in ("minimax_m3", "minimax_m3_vl", "step3p7"):
-        return None
-    frequency = fields.integers("sparse_attention_config.sparse_attention_freq")
-    if frequency is not None:
-        if len(frequency) < count:
-            raise InvalidField(
-                field="sparse_attention_config.sparse_attention_freq",
-                value=f"a list of {len(frequency)}",
-                expected=f"{count} entries",
-            )
-        return tuple(bool(f) for f in frequency[:count])
-    names = fields.texts("layer_types")
-    if names and "minimax_m3_sparse" in names:
-        return tuple(name == "minimax_m3_sparse" for name in names[:count])
-    return (False,) * count
-
-
-def indexer_keys(fields: Fields) -> IndexerKeys:
-    width = (
-        fields.optional_integer("sparse_attention_config.sparse_index_dim")
-        or index_dim(fields)
-    )
-    if width is None:
-        raise MissingField(field=INDEX_DIM[0])
-    heads = fields.optional_integer("indexer_kv_heads") or 1
-    return IndexerKeys(index_head_dim=width, index_kv_heads=heads)
-
-
-def shared_layers(fields: Fields, count: int) -> Mapping[int, int | None]:
-    """Layers that store nothing, and the layer they read where it is known."""
-    last = fields.optional_integer("num_kv_shared_layers", minimum=0) or 0
-    if last > count:
-        raise InvalidField(
-            field="num_kv_shared_layers",
-            value=shown(last),
-            expected=f"at most {count} layers",
-        )
-    if last:
-        return dict.fromkeys(range(count - last, count))
-    if fields.flag("use_cla"):
-        factor = fields.integer_or(2, "cla_share_factor")
-        return {i: i - i % factor for i in range(count) if i % factor}
-    sources = fields.integers("kv_source_layers")
-    if sources and len(sources) >= count:
-        return {i: n for i, n in enumerate(sources[:count]) if n != i}
-    groups = fields.items("kv_reuse_group")
-    if groups is not None:
-        return _reuse_groups(groups)
-    return {}
-
-
-def _reuse_groups(groups: object) -> Mapping[int, int | None]:
-    """Hymba: only the first layer of each group stores keys and values."""
-    found: dict[int, int | None] = {}
-    for group in groups if isinstance(groups, list | tuple) else ():
-        if isinstance(group, list | tuple) and group:
-            found.update(
-                {int(i): int(group[0]) for i in group[1:] if isinstance(i, int)}
-            )
-    return found
-
-
-def attention_layers(fields: Fields, kinds: Kinds) -> tuple[Layer, ...]:
-    """The attention and indexer caches of every layer, states left out."""
-    overrides = layer_overrides(fields)
-    stored = index_kinds(fields, kinds)
-    shared = shared_layers(fields, len(kinds))
-    unrotated = _layers_without_rope(fields, len(kinds))
-    known: dict[tuple[Kind, bool, bool], Layer] = {}
-
-    def build(i: int, kind: Kind) -> Layer:
-        own = fields.overlaid(overrides[i]) if i in overrides else fields
-        if i in unrotated and is_latent(own):
-            own = own.overlaid({"qk_rope_head_dim": 0})
-        layer = attention_of(kind, own)
-        return (*layer, indexer_keys(own)) if stored[i] and layer else layer
-
-    layers: list[Layer] = []
-    for i, kind in enumerate(kinds):
-        if i in shared and kind not in ("linear", "conv", "none"):
-            source = shared[i]
-            kept = (indexer_keys(fields),) if stored[i] else ()
-            layers.append((SharedCache(source_layer=source), *kept))
-        elif i in overrides:
-            layers.append(build(i, kind))
-        else:
-            key = (kind, stored[i], i in unrotated)
-            if key not in known:
-                known[key] = build(i, kind)
-            layers.append(known[key])
-    return tuple(layers)
-
-
-def _layers_without_rope(fields: Fields, count: int) -> frozenset[int]:
-    """Mistral Large 4 latents without rotary part: `no_rope_layers` 0."""
-    if family_of(fields.model_type) != "mistral_large4":
-        return frozenset()
-    interval = fields.optional_integer("no_rope_layer_interval") or 4
-    rope = fields.integers("no_rope_layers") or tuple(
-        int((i + 1) % interval != 0) for i in range(count)
-    )
-    return frozenset(i for i, r in enumerate(rope[:count]) if not r)
-
-
-def listed_heads(fields: Fields, count: int) -> tuple[Layer, ...]:
-    """OpenELM: `num_kv_heads` is a list with one number per layer."""
-    heads = fields.integers("num_kv_heads", minimum=1)
-    if heads is None or len(heads) < count:
-        raise MissingField(field="num_kv_heads")
-    width = fields.integer("head_dim")
-    return tuple(
-        (FullAttention(num_kv_heads=n, head_dim=width, value_head_dim=width),)
-        for n in heads[:count]
-    )
-
-
-def block_configs(fields: Fields) -> tuple[Layer, ...]:
-    """Nemotron-NAS (Super, Ultra): heads per block, some blocks without attention."""
-    heads = fields.integer(*QUERY_HEADS)
-    width = head_dim(fields)
-    layers: list[Layer] = []
-    for i, block in enumerate(fields.items("block_configs") or ()):
-        attention = block.get("attention") if isinstance(block, Mapping) else None
-        if not isinstance(attention, Mapping):
-            raise InvalidField(
-                field=f"block_configs[{i}].attention",
-                value=shown(attention),
-                expected="an object",
-            )
-        layers.append(_block(Fields(attention, fields.model_type), i, heads, width))
-    return tuple(layers)
-
-
-def _block(attention: Fields, i: int, heads: int, width: int) -> Layer:
-    if attention.flag("no_op") or attention.flag("replace_with_linear"):
-        return ()
-    group = attention.optional_integer("n_heads_in_group")
-    if group is None:
-        return ()
-    if heads % group:
-        raise InvalidField(
-            field=f"block_configs[{i}].attention.n_heads_in_group",
-            value=shown(group),
-            expected=f"a divisor of {heads} heads",
-        )
-    if attention.optional_integer("window_length"):
-        raise UnsupportedModel(
-            model_type=attention.model_type, reason="a window inside a block config"
-        )
-    return (
-        FullAttention(
-            num_kv_heads=heads // group, head_dim=width, value_head_dim=width
-        ),
-    )

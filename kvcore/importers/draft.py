@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvcore.cache import CacheSpec, CompressedAttention
-from kvcore.errors import InvalidField
-from kvcore.importers.attention import attention_of, index_dim, indexer_keys, is_latent
-from kvcore.importers.fields import Fields, shown
+from kvcore.cache import CacheSpec
+from kvcore.importers.attention import attention_of, is_latent
+from kvcore.importers.fields import Fields
+from kvcore.importers.indexers import index_dim, indexer_keys
 from kvcore.importers.layer_kinds import (
     LAYERS,
     Kinds,
@@ -30,23 +30,18 @@ MAX_DRAFT_LAYERS: Final = 64
 
 def draft_layers(fields: Fields) -> tuple[Layer, ...]:
     """One layer per draft module, of the kind its config names, else full."""
-    count = fields.optional_integer(*COUNTS, minimum=0) or 0
+    count = fields.optional_integer(*COUNTS, minimum=0, maximum=MAX_DRAFT_LAYERS) or 0
     if "num_mtp_modules" in fields:
-        count *= fields.optional_integer("mtp_transformer_layers") or 1
+        count *= (
+            fields.optional_integer("mtp_transformer_layers", maximum=MAX_DRAFT_LAYERS)
+            or 1
+        )
         if not fields.flag("use_mtp", default=True):
             count = 0
-    if count > MAX_DRAFT_LAYERS:
-        raise InvalidField(
-            field=COUNTS[0], value=shown(count), expected=f"at most {MAX_DRAFT_LAYERS}"
-        )
     if family_of(fields.model_type) in ("deepseek_v4", "deepseek_v41"):
         ratios = draft_ratios(fields)[:count] or (0,) * count
-        return tuple((_window_alone(fields, ratio),) for ratio in ratios)
+        return tuple((compressed_attention(fields, ratio),) for ratio in ratios)
     return tuple(_layer(fields, kinds) for kinds in _kinds(fields, count))
-
-
-def _window_alone(fields: Fields, ratio: int) -> CompressedAttention:
-    return compressed_attention(fields, ratio)
 
 
 def _kinds(fields: Fields, count: int) -> tuple[Kinds, ...]:

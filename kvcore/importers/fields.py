@@ -27,8 +27,8 @@ HEAD_FIELDS: Final = (
 MAX_INTEGER: Final = 10**12
 """Larger than any dimension or parameter count a model can state."""
 
-MAX_LIST: Final = 4096
-"""Longer than any list with one entry per layer."""
+MAX_LAYERS: Final = 4096
+"""More than any model has, and than any list with one entry per layer."""
 
 
 class Fields:
@@ -64,16 +64,20 @@ class Fields:
         """The first value that is present and not null, else None."""
         return self._first(names)[1]
 
-    def integer(self, *names: str, minimum: int = 1) -> int:
+    def integer(self, *names: str, minimum: int = 1, maximum: int = MAX_INTEGER) -> int:
         """A required whole number; `names[0]` is the one an error names."""
-        value = self.optional_integer(*names, minimum=minimum)
+        value = self.optional_integer(*names, minimum=minimum, maximum=maximum)
         if value is None:
             raise MissingField(field=names[0])
         return value
 
-    def optional_integer(self, *names: str, minimum: int = 1) -> int | None:
+    def optional_integer(
+        self, *names: str, minimum: int = 1, maximum: int = MAX_INTEGER
+    ) -> int | None:
         name, value = self._first(names)
-        return None if value is None else whole_number(name, value, minimum)
+        if value is None:
+            return None
+        return whole_number(name, value, minimum, maximum)
 
     def integer_or(self, default: int, *names: str, minimum: int = 1) -> int:
         """A whole number, or the class default, which is then reported."""
@@ -121,11 +125,11 @@ class Fields:
             return None
         if not isinstance(value, list | tuple):
             raise InvalidField(field=name, value=shown(value), expected="a list")
-        if len(value) > MAX_LIST:
+        if len(value) > MAX_LAYERS:
             raise InvalidField(
                 field=name,
                 value=f"a list of {len(value)}",
-                expected=f"at most {MAX_LIST} entries",
+                expected=f"at most {MAX_LAYERS} entries",
             )
         return value
 
@@ -161,7 +165,7 @@ class Fields:
         return fields
 
     def overlaid(self, override: Mapping[str, object]) -> Fields:
-        """The same config with some fields replaced, reporting into the same notices."""
+        """The same config with some fields replaced, and the same notices."""
         fields = Fields({**self.config, **override}, self.model_type)
         fields.defaults = self.defaults
         fields.notices = self.notices
@@ -207,17 +211,19 @@ class Fields:
         return here
 
 
-def whole_number(field: str, value: object, minimum: int = 0) -> int:
+def whole_number(
+    field: str, value: object, minimum: int = 0, maximum: int = MAX_INTEGER
+) -> int:
     """`value` as an int within bounds; integral floats (1e3, 128.0) are accepted."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidField(field=field, value=shown(value), expected="a whole number")
-    if not minimum <= value <= MAX_INTEGER:
+    if not minimum <= value <= maximum:
         raise InvalidField(
             field=field,
             value=shown(value),
-            expected=f"a whole number from {minimum} to {MAX_INTEGER}",
+            expected=f"a whole number from {minimum} to {maximum}",
         )
     return value
 
@@ -232,4 +238,3 @@ def shown(value: object) -> str:
         return "a number of more than 30 digits"
     text = "".join(filter(str.isprintable, repr(value)))
     return text if len(text) <= 60 else text[:57] + "..."
-

@@ -19,15 +19,14 @@ from kvcore.errors import InputTooLarge, InvalidField, InvalidJson, MissingField
 from kvcore.importers.attention import hidden_size, query_heads
 from kvcore.importers.draft import draft_layers
 from kvcore.importers.fields import Fields, shown
-from kvcore.importers.layer_kinds import LAYERS, PATTERNS, family_of
+from kvcore.importers.layer_kinds import LAYERS, family_of
+from kvcore.importers.patterns import PATTERNS
 from kvcore.importers.special import BUILDERS, ENCODER_DECODERS, plain_layers
 from kvcore.importers.states import FAMILIES as STATE_FAMILIES
 from kvcore.model import Layer, Model
 
 MAX_TEXT_BYTES: Final = 16 * 2**20
 """The largest real config.json (a quantisation ignore list) has 3 MB."""
-
-MAX_LAYERS: Final = 4096
 
 TEXT_CONFIGS: Final = (
     "text_config",
@@ -60,9 +59,9 @@ REMOTE_CODE: Final = frozenset(
         "baichuan bailing_moe bailing_moe_v2 chatglm deci deepseek glm_remote hunyuan "
         "hymba internlm internlm2 kimi_k2 kimi_k3 kimi_vl minicpm mimo mimo_v2 "
         "minimax_m1 minimax_text_01 nemotron-nas openelm phi3small phi3_v phi4flash "
-        "plamo plamo2 qwen solar solar_open2 step3_vl step3p5 rwkv5 rwkv6 "
-        "rwkv7 step3 deepseek_v41 axk1 exaone hyperclovax orion xverse yi aquila skywork "
-        "telechat llama_params inkling_mm inkling_mm_model kimi_k25"
+        "plamo plamo2 qwen solar solar_open2 step3_vl step3p5 rwkv5 rwkv6 rwkv7 step3 "
+        "deepseek_v41 axk1 exaone hyperclovax orion xverse yi aquila skywork telechat "
+        "llama_params inkling_mm inkling_mm_model kimi_k25"
     ).split()
 )
 """Types whose code lives beside their weights, read by the general rule or above."""
@@ -100,7 +99,9 @@ def parse(text: str) -> Mapping[str, object]:
         ) from None
     except (RecursionError, ValueError):
         # Thousands of nested brackets, or a number of thousands of digits.
-        raise InvalidJson(line=1, column=1, reason="nested or long beyond reason") from None
+        raise InvalidJson(
+            line=1, column=1, reason="nested or long beyond reason"
+        ) from None
     if not isinstance(found, Mapping):
         raise InvalidField(field="config", value=shown(found), expected="an object")
     return found
@@ -120,7 +121,9 @@ def read(config: Mapping[str, object], name: str = "") -> Model:
         raise MissingField(field=LAYERS[0])
     if not is_known(model_type):
         fields.note(
-            "unknown_model_type", model_type=model_type or "none", assumed=summary(layers)
+            "unknown_model_type",
+            model_type=model_type or "none",
+            assumed=summary(layers),
         )
     drafts = draft_layers(fields)
     model = Model(
@@ -263,7 +266,7 @@ def trained_context(fields: Fields) -> int | None:
         return stated
     factor = scaling.number("factor")
     original = scaling.optional_integer("original_max_position_embeddings")
-    if not factor or not original or factor > 10**6 or factor != factor:
+    if not factor or not original or not 0 < factor <= 10**6:
         return stated
     return max(stated or 0, int(original * factor)) or None
 
@@ -277,9 +280,7 @@ def storage_format(fields: Fields, config: Mapping[str, object]) -> str:
 
 def state_format(fields: Fields) -> str:
     """The dtype a config pins for its recurrent state, else fp32."""
-    dtype = fields.text(
-        "mamba_ssm_cache_dtype", "mamba_ssm_dtype", "linear_ssm_dtype"
-    )
+    dtype = fields.text("mamba_ssm_cache_dtype", "mamba_ssm_dtype", "linear_ssm_dtype")
     key = str(dtype).removeprefix("torch.").lower()
     return STORAGE_FORMATS.get(key, "fp32")
 

@@ -16,23 +16,18 @@ from kvcore.cache import (
 from kvcore.errors import InvalidField
 from kvcore.importers.attention import (
     HIDDEN,
-    attention_layers,
-    block_configs,
     full_attention,
     full_geometry,
     head_dim,
     kv_heads,
-    listed_heads,
     sliding_window,
 )
-from kvcore.importers.fields import Fields, shown
-from kvcore.importers.layer_kinds import (
-    Kind,
-    Kinds,
-    layer_kinds,
-    num_layers,
-)
-from kvcore.importers.states import mamba2, state_of
+from kvcore.importers.attention_layers import attention_layers
+from kvcore.importers.fields import MAX_LAYERS, Fields, shown
+from kvcore.importers.irregular_heads import block_configs, listed_heads
+from kvcore.importers.layer_kinds import Kind, Kinds, num_layers
+from kvcore.importers.patterns import layer_kinds
+from kvcore.importers.states import state_of
 from kvcore.model import Layer
 
 RATIO_NAMES: Final[Mapping[str, int]] = {
@@ -178,6 +173,7 @@ def encoder_decoder(fields: Fields) -> tuple[Layer, ...]:
         "decoder_num_hidden_layers",
         "num_layers",
         "num_hidden_layers",
+        maximum=MAX_LAYERS,
     )
     heads = fields.integer(
         "decoder_attention_heads",
@@ -233,17 +229,21 @@ def mllama(fields: Fields) -> tuple[Layer, ...]:
 
 def longcat_flash(fields: Fields) -> tuple[Layer, ...]:
     """Two latent attention blocks in each of `num_layers` layers."""
-    blocks = fields.optional_integer("num_layers")
-    count = 2 * blocks if blocks else fields.integer("num_hidden_layers")
+    blocks = fields.optional_integer("num_layers", maximum=MAX_LAYERS)
+    count = 2 * blocks if blocks else num_layers(fields)
     return ((full_attention(fields),),) * count
 
 
 def looped(fields: Fields) -> tuple[Layer, ...]:
     """Inkling 2 loop: the core layers run several times, with a cache for each pass."""
     layers = plain_layers(fields)
-    start = fields.integer("loop_layer_index_start", "loop_config.core_start", minimum=0)
+    start = fields.integer(
+        "loop_layer_index_start", "loop_config.core_start", minimum=0
+    )
     end = fields.integer("loop_layer_index_end", "loop_config.core_end", minimum=0)
-    passes = fields.integer("loop_num_passes", "loop_config.num_passes")
+    passes = fields.integer(
+        "loop_num_passes", "loop_config.num_passes", maximum=MAX_LAYERS // len(layers)
+    )
     if not start <= end < len(layers):
         raise InvalidField(
             field="loop_layer_index_end",
@@ -301,7 +301,11 @@ def hymba(fields: Fields) -> tuple[Layer, ...]:
     listed = fields.integers("global_attn_idx") or ()
     kinds: Kinds = tuple("full" if i in listed else "sliding" for i in range(count))
     windowed = fields.overlaid(
-        {"sliding_window": fields.integer_or(1024, "attn_window_size", "sliding_window")}
+        {
+            "sliding_window": fields.integer_or(
+                1024, "attn_window_size", "sliding_window"
+            )
+        }
     )
     state: Layer = (
         Mamba(
@@ -321,16 +325,12 @@ def nemotron_nas(fields: Fields) -> tuple[Layer, ...]:
     return block_configs(fields) if "block_configs" in fields else plain_layers(fields)
 
 
-def gpt_neo(fields: Fields) -> tuple[Layer, ...]:
-    return plain_layers(fields)
-
-
 Builder = Callable[[Fields], tuple[Layer, ...]]
 
 ENCODER_DECODERS: Final = frozenset(
     (
-        "t5 mt5 umt5 longt5 bart mbart pegasus m2m_100 marian blenderbot "
-        "blenderbot-small whisper moonshine plbart mvp nllb-moe led pegasus_x "
+        "t5 mt5 umt5 longt5 bart mbart pegasus m2m_100 marian blenderbot blenderbot- "
+        "small whisper moonshine plbart mvp nllb-moe led pegasus_x "
         "switch_transformers bigbird_pegasus speech_to_text"
     ).split()
 )
@@ -348,5 +348,3 @@ BUILDERS: Final[Mapping[str, Builder]] = {
     **dict.fromkeys(("nemotron-nas", "deci"), nemotron_nas),
 }
 """Family -> how its layers are built, where the general rule is not enough."""
-
-__all__ = ["BUILDERS", "ENCODER_DECODERS", "draft_ratios", "layers_of", "mamba2"]

@@ -190,9 +190,7 @@ FAMILIES: Final[Mapping[str, Reader]] = {
         ("kimi_linear", "kimi_k3", "bailing_hybrid", "glm5_next", "solar_open2"),
         kimi_delta_attention,
     ),
-    **dict.fromkeys(
-        ("minimax", "minimax_text_01", "minimax_m1"), lightning_attention
-    ),
+    **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1"), lightning_attention),
     **dict.fromkeys(("mamba", "falcon_mamba", "jamba", "zamba", "phi4flash"), mamba),
     **dict.fromkeys(
         (
