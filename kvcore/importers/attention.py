@@ -146,7 +146,7 @@ def _gemma4_global(fields: Fields, width: int, heads: int) -> tuple[int, int]:
     stated = fields.optional_integer("global_head_dim")
     if stated is None:
         fields.assume("global_head_dim", 512)
-    shared = fields.flag("attention_k_eq_v", default=True)
+    shared = fields.flag("attention_k_eq_v")
     fewer = fields.optional_integer("num_global_key_value_heads") if shared else None
     return stated or 512, fewer or heads
 
@@ -220,7 +220,9 @@ def windowed_attention(
             fields.assume("swa_kv_lora_rank", rank)
         return LatentAttention(
             kv_lora_rank=rank or fields.integer("kv_lora_rank"),
-            qk_rope_head_dim=fields.integer("qk_rope_head_dim", minimum=0),
+            qk_rope_head_dim=fields.integer(
+                "swa_qk_rope_head_dim", "qk_rope_head_dim", minimum=0
+            ),
             window=window,
         )
     geometry = sliding_geometry(fields)

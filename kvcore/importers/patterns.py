@@ -149,6 +149,27 @@ def _dots3(fields: Fields, count: int) -> Kinds:
     return chosen("full" if i < 2 or i % 4 == 1 else "sliding" for i in range(count))
 
 
+def _mimo_v2(fields: Fields, count: int) -> Kinds:
+    return chosen(
+        "full" if i == 0 or (i + 1) % 6 == 0 else "sliding" for i in range(count)
+    )
+
+
+def _beam(fields: Fields, count: int) -> Kinds:
+    return (*_every(6)(fields, count)[:-1], "full")
+
+
+def _qwen3_moe(fields: Fields, count: int) -> Kinds:
+    """The class has no first layer to slide from: windows are for all or none."""
+    on = fields.flag("use_sliding_window") and window_of(fields)
+    return alike("sliding" if on else "full", count)
+
+
+def _olmo_hybrid(fields: Fields, count: int) -> Kinds:
+    kinds = _every(4, rest="linear")(fields, count)
+    return kinds if "full" in kinds else (*kinds[:-1], "full")
+
+
 def _cohere2_moe(fields: Fields, count: int) -> Kinds:
     """Dense first layers have a pattern of their own, the rest starts anew."""
     dense = fields.optional_integer("first_k_dense_replace", minimum=0) or 0
@@ -235,7 +256,8 @@ def _bailing_hybrid(fields: Fields, count: int) -> Kinds:
 
 
 def _minimax(fields: Fields, count: int) -> Kinds:
-    return _every(2, rest="linear")(fields, count)
+    """The class alternates from a full layer; the released models list theirs."""
+    return chosen("linear" if i % 2 else "full" for i in range(count))
 
 
 def _lara_mini(fields: Fields, count: int) -> Kinds:
@@ -304,8 +326,8 @@ PATTERNS: Final[Mapping[str, Pattern]] = {
         _qwen2,
     ),
     "qwen2_moe": _qwen2_moe,
-    # use_sliding_window without per-layer rule: the classes never slide a layer.
-    **dict.fromkeys(("qwen3_moe", "qwen3_vl_moe"), _all("full")),
+    "qwen3_moe": _qwen3_moe,
+    "qwen3_vl_moe": _all("full"),
     "dots1": _dots1,
     **dict.fromkeys(("gemma2", "vaultgemma", "gpt_oss", "t5gemma"), _every(2)),
     "gemma3": _sliding_pattern,
@@ -316,7 +338,7 @@ PATTERNS: Final[Mapping[str, Pattern]] = {
     "kolibri1": _every(5),
     **dict.fromkeys(("gemma4", "gemma4_unified"), _gemma4),
     "olmo3": _every(4),
-    "beam": _every(6),
+    "beam": _beam,
     "cohere2_moe": _cohere2_moe,
     **dict.fromkeys(("cwm", "granite_swa", "granitemoe_swa"), _first_of_every(4)),
     **dict.fromkeys(("muse_spark", "muse_glimmer"), _counted_from_the_end),
@@ -327,12 +349,11 @@ PATTERNS: Final[Mapping[str, Pattern]] = {
     "afmoe": _afmoe,
     "modernbert-decoder": _modernbert_decoder,
     "gpt_neo": _gpt_neo,
-    # transformers keeps layer 0 and every 6th of MiMo-V2 full where no list is given.
-    **dict.fromkeys(("mimo_v2_flash", "mimo_v2"), _first_of_every(6)),
+    **dict.fromkeys(("mimo_v2_flash", "mimo_v2"), _mimo_v2),
     **dict.fromkeys(
         ("qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen4_exp"), _linear_interval
     ),
-    "olmo_hybrid": _needs_a_list("layer_types"),
+    "olmo_hybrid": _olmo_hybrid,
     "lara_mini": _lara_mini,
     **dict.fromkeys(("kimi_linear", "kimi_k3"), _kimi_linear),
     "bailing_hybrid": _bailing_hybrid,

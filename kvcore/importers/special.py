@@ -244,14 +244,14 @@ def looped(fields: Fields) -> tuple[Layer, ...]:
     passes = fields.integer(
         "loop_num_passes", "loop_config.num_passes", maximum=MAX_LAYERS // len(layers)
     )
-    if not start <= end < len(layers):
+    if not start <= end <= len(layers):
         raise InvalidField(
             field="loop_layer_index_end",
             value=shown(end),
-            expected=f"a layer from {start} to {len(layers) - 1}",
+            expected=f"a number from {start} to {len(layers)}",
         )
-    core = layers[start : end + 1]
-    return (*layers[:start], *core * passes, *layers[end + 1 :])
+    core = layers[start:end]
+    return (*layers[:start], *core * passes, *layers[end:])
 
 
 # Remote-code architectures -----------------------------------------------------

@@ -26,6 +26,8 @@ from kvcore.importers.layer_kinds import Kind, family_of
 
 
 def gated_delta_net(fields: Fields) -> GatedDeltaNet:
+    if family_of(fields.model_type) == "olmo_hybrid":
+        fields = fields.overlaid(_olmo_hybrid_dimensions(fields))
     return GatedDeltaNet(
         num_key_heads=fields.integer("linear_num_key_heads"),
         num_value_heads=fields.integer("linear_num_value_heads"),
@@ -33,6 +35,23 @@ def gated_delta_net(fields: Fields) -> GatedDeltaNet:
         value_head_dim=fields.integer("linear_value_head_dim"),
         conv_kernel=fields.integer("linear_conv_kernel_dim"),
     )
+
+
+def _olmo_hybrid_dimensions(fields: Fields) -> dict[str, object]:
+    """Absent dimensions follow from heads and hidden size: keys 3/4, values twice."""
+    heads = fields.integer("num_attention_heads")
+    key_heads = fields.optional_integer("linear_num_key_heads") or heads
+    width = fields.optional_integer("linear_key_head_dim")
+    if width is None:
+        width = 3 * fields.integer("hidden_size") // (4 * key_heads)
+    return {
+        "linear_num_key_heads": key_heads,
+        "linear_num_value_heads": fields.optional_integer("linear_num_value_heads")
+        or heads,
+        "linear_key_head_dim": width,
+        "linear_value_head_dim": fields.optional_integer("linear_value_head_dim")
+        or 2 * width,
+    }
 
 
 def kimi_delta_attention(fields: Fields) -> KimiDeltaAttention:
