@@ -9,7 +9,6 @@ from kvcore.cache import (
     CompressedAttention,
     CrossAttention,
     FullAttention,
-    Mamba,
     SharedCache,
     SlidingWindowAttention,
 )
@@ -29,6 +28,7 @@ from kvcore.importers.layer_kinds import Kind, Kinds, num_layers
 from kvcore.importers.patterns import layer_kinds
 from kvcore.importers.states import state_of
 from kvcore.model import Layer
+from kvcore.states import Mamba
 
 RATIO_NAMES: Final[Mapping[str, int]] = {
     "sliding_attention": 0,

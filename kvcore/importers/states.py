@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kvcore.cache import (
-    CacheSpec,
+from kvcore.cache import CacheSpec
+from kvcore.errors import InvalidField, UnsupportedModel
+from kvcore.importers.attention import HIDDEN, full_geometry, sliding_geometry
+from kvcore.importers.fields import Fields, shown
+from kvcore.importers.layer_kinds import Kind, family_of
+from kvcore.states import (
     GatedDeltaNet,
     GatedLinearRecurrence,
     KimiDeltaAttention,
@@ -19,10 +23,6 @@ from kvcore.cache import (
     ShortConvolution,
     Xlstm,
 )
-from kvcore.errors import InvalidField, UnsupportedModel
-from kvcore.importers.attention import HIDDEN, full_geometry, sliding_geometry
-from kvcore.importers.fields import Fields, shown
-from kvcore.importers.layer_kinds import Kind, family_of
 
 
 def gated_delta_net(fields: Fields) -> GatedDeltaNet:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvcore.cache import (
+from kvcore.parameters.mixer import mixer
+from kvcore.parameters.shape import Parts, Shape, linear, parts
+from kvcore.states import (
     GatedDeltaNet,
     KimiDeltaAttention,
     LightningAttention,
@@ -14,8 +16,6 @@ from kvcore.cache import (
     ShortConvolution,
     Xlstm,
 )
-from kvcore.parameters.mixer import mixer
-from kvcore.parameters.shape import Parts, Shape, linear, parts
 
 
 @mixer.register(GatedDeltaNet)
@@ -104,49 +104,54 @@ def lightning_attention(spec: LightningAttention, shape: Shape, i: int) -> Parts
 
 @mixer.register(ShortConvolution)
 def short_convolution(spec: ShortConvolution, shape: Shape, i: int) -> Parts:
-    """LFM2: two gates and a value, a convolution, the output."""
-    state = (
-        linear(shape.hidden, 3 * spec.channels)
-        + spec.channels * spec.conv_kernel
-        + linear(spec.channels, shape.hidden)
-    )
-    return parts(state=state)
+    """LFM2: two gates and a value, a convolution, the output; elsewhere it stands
+    alone (Inkling)."""
+    convolution = spec.channels * spec.conv_kernel
+    if not shape.architecture.conv_projections:
+        return parts(state=convolution)
+    inputs = linear(shape.hidden, 3 * spec.channels)
+    return parts(state=inputs + convolution + linear(spec.channels, shape.hidden))
 
 
 @mixer.register(RwkvMatrix)
 def rwkv(spec: RwkvMatrix, shape: Shape, i: int) -> Parts:
-    """Time mixing: RWKV-5 has r, k, v, g; RWKV-7 gates through low ranks."""
+    """Time mixing and channel mixing; RWKV-5 has r, k, v, g in full."""
     width = spec.num_heads * spec.head_dim
-    if shape.family == "rwkv5":
-        state = 4 * linear(shape.hidden, width) + linear(width, shape.hidden)
-        small = 4 * shape.hidden + 2 * width
-        return parts(state=state + small, norms=2 * width)
-    return rwkv7(shape, width, spec.head_dim, i)
+    if shape.family == "rwkv7":
+        return rwkv7(shape, width, i)
+    inner = shape.number(int(3.5 * shape.hidden) // 32 * 32, "intermediate_size")
+    state = 4 * linear(shape.hidden, width) + linear(width, shape.hidden)
+    mixing = 4 * shape.hidden + 2 * width
+    channel = 2 * shape.hidden * inner + shape.hidden**2 + 2 * shape.hidden
+    return parts(state=state + mixing, dense_mlp=channel, norms=2 * width)
 
 
-def rwkv7(shape: Shape, width: int, head_dim: int, i: int) -> Parts:
-    """Decay, in-context rate, value residual (not in layer 0) and gate."""
+def rwkv7(shape: Shape, width: int, i: int) -> Parts:
+    """Decay, in-context rate, value residual (not in layer 0) and gate, each through
+    a low rank; a plain squared feed-forward."""
     hidden = shape.hidden
-    decay = shape.number(low_rank(hidden, 2.5), "decay_low_rank_dim")
-    rate = shape.number(low_rank(hidden, 2.5), "a_low_rank_dim")
-    value = shape.number(low_rank(hidden, 1.7), "v_low_rank_dim")
-    gate = shape.number(low_rank(hidden, 5), "gate_low_rank_dim")
+    decay = shape.number(low_rank(1.8 * hidden**0.5), "decay_low_rank_dim")
+    rate = shape.number(low_rank(1.8 * hidden**0.5), "a_low_rank_dim")
+    value = shape.number(low_rank(1.3 * hidden**0.5), "v_low_rank_dim")
+    gate = shape.number(low_rank(0.6 * hidden**0.8), "gate_low_rank_dim")
+    ranks = [decay, rate, value] if i else [decay, rate]
     state = (
         3 * linear(hidden, width)
+        + sum(linear(hidden, n) + linear(n, width, bias=True) for n in ranks)
+        + linear(hidden, gate)
+        + linear(gate, width)
         + linear(width, hidden)
-        + linear(hidden, decay) + linear(decay, width, bias=True)
-        + linear(hidden, rate) + linear(rate, width, bias=True)
-        + linear(hidden, gate) + linear(gate, width)
-        + (linear(hidden, value) + linear(value, width, bias=True) if i else 0)
         + 6 * hidden
         + 3 * width
     )
-    return parts(state=state, norms=2 * width)
+    inner = shape.number(4 * hidden, "intermediate_size")
+    channel = 2 * hidden * inner + hidden
+    return parts(state=state, dense_mlp=channel, norms=2 * width)
 
 
-def low_rank(hidden: int, factor: float) -> int:
-    """RWKV-7's default ranks: factor x sqrt(hidden), in steps of 32."""
-    return max(32, round(factor * hidden**0.5 / 32) * 32)
+def low_rank(wanted: float) -> int:
+    """RWKV-7's default ranks, in steps of 32."""
+    return max(32, round(wanted / 32) * 32)
 
 
 @mixer.register(Xlstm)
