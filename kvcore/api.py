@@ -11,19 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kvcore import catalog, engines, formats
-from kvcore.engines.base import Engine
-from kvcore.errors import (
-    InvalidArgument,
-    InvalidJson,
-    KvcoreError,
-    MissingField,
-    Notice,
-    UnknownMethod,
-    UnknownOption,
-)
+from kvcore.errors import InvalidJson, KvcoreError, Notice, UnknownMethod
 from kvcore.estimate import (
     CacheFormats,
-    Scope,
     cache_formats,
     estimate,
     explain,
@@ -31,167 +21,36 @@ from kvcore.estimate import (
     mha_equivalent_bytes_per_token,
     notices,
 )
-from kvcore.importers import hf_config
 from kvcore.model import Layer, Model
-from kvcore.units import parse_count
+from kvcore.params import (
+    ESTIMATE,
+    MODEL,
+    Params,
+    engine_of,
+    format_names,
+    invalid,
+    model_of,
+    scope_of,
+    settings_of,
+)
 
 MAX_POINTS: Final = 512
 
 Json = dict[str, Any]
 
 
-class Params:
-    """Named parameters of a call, read with types and checked for strangers."""
-
-    def __init__(self, params: Mapping[str, object], known: frozenset[str]) -> None:
-        for name in params:
-            if name not in known:
-                raise UnknownOption(engine="kvcore", option=name, known=sorted(known))
-        self._params = params
-
-    def get(self, name: str) -> object:
-        return self._params.get(name)
-
-    def integer(self, name: str, default: int | None) -> int | None:
-        value = self._params.get(name)
-        if value is None:
-            return default
-        if isinstance(value, str):
-            return parse_count(name, value)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise _invalid(name, value, "a whole number")
-        return value
-
-    def text(self, name: str, default: str) -> str:
-        value = self._params.get(name)
-        if value is None or value == "":
-            return default
-        if not isinstance(value, str):
-            raise _invalid(name, value, "a text")
-        return value
-
-    def flag(self, name: str) -> bool:
-        value = self._params.get(name)
-        if value is None:
-            return False
-        if not isinstance(value, bool):
-            raise _invalid(name, value, "true or false")
-        return value
-
-    def mapping(self, name: str) -> Mapping[str, object]:
-        value = self._params.get(name)
-        if value is None:
-            return {}
-        if not isinstance(value, Mapping):
-            raise _invalid(name, value, "an object")
-        return value
-
-
-def _invalid(argument: str, value: object, expected: str) -> InvalidArgument:
-    return InvalidArgument(argument=argument, value=repr(value)[:60], expected=expected)
-
-
-_MODEL: Final = frozenset({"model", "model_text"})
-_SCOPE: Final = frozenset(
-    {
-        "tokens",
-        "sequences",
-        "no_state",
-        "draft",
-        "encoder_tokens",
-        "checkpoint_interval",
-    }
-)
-_FORMATS: Final = frozenset({"kv_format", "indexer_format", "state_format"})
-_ENGINE: Final = frozenset(
-    {
-        "engine",
-        "engine_version",
-        "engine_options",
-        "tp",
-        "pp",
-        "dcp",
-        "block_tokens",
-    }
-)
-_ESTIMATE: Final = _MODEL | _SCOPE | _FORMATS | _ENGINE
-
-DEFAULT_TOKENS: Final = 8192
-
-
-def _model(params: Params) -> Model:
-    """The Model meant by `model` (name or config object) or `model_text`."""
-    text = params.get("model_text")
-    if text is not None:
-        if not isinstance(text, str):
-            raise _invalid("model_text", text, "a text")
-        return hf_config.read_text(text)
-    model = params.get("model")
-    if isinstance(model, Mapping):
-        return hf_config.read(model)
-    if isinstance(model, str) and model.strip():
-        return catalog.model(catalog.find(model).id)
-    if model is None:
-        raise MissingField(field="model")
-    raise _invalid("model", model, "a name or a config object")
-
-
-def _scope(params: Params, model: Model, tokens: int | None = None) -> Scope:
-    if tokens is None:
-        tokens = params.integer("tokens", None)
-    if tokens is None:
-        tokens = min(DEFAULT_TOKENS, model.max_context or DEFAULT_TOKENS)
-    return Scope(
-        tokens=tokens,
-        sequences=params.integer("sequences", 1) or 0,
-        state=not params.flag("no_state"),
-        draft=params.flag("draft"),
-        encoder_tokens=params.integer("encoder_tokens", None),
-        checkpoint_interval=params.integer("checkpoint_interval", None),
-    )
-
-
-def _format_names(params: Params) -> tuple[str, str, str]:
-    return (
-        params.text("kv_format", "auto"),
-        params.text("indexer_format", "auto"),
-        params.text("state_format", "auto"),
-    )
-
-
-def _engine(params: Params) -> Engine | None:
-    name = params.text("engine", "none")
-    if name == "none":
-        for option in ("engine_version", "engine_options"):
-            if params.get(option):
-                raise _invalid(option, params.get(option), "an engine to go with it")
-        return None
-    return engines.find(name)
-
-
-def _settings(engine: Engine, params: Params) -> Any:
-    return engine.settings(
-        params.text("engine_version", "") or None,
-        params.mapping("engine_options"),
-        tp=params.integer("tp", 1) or 0,
-        pp=params.integer("pp", 1) or 0,
-        dcp=params.integer("dcp", 1) or 0,
-        block_tokens=params.integer("block_tokens", None),
-    )
-
-
 def _estimate(given: Mapping[str, object]) -> Json:
-    params = Params(given, _ESTIMATE)
-    model = _model(params)
-    scope = _scope(params, model)
-    engine = _engine(params)
-    names = _format_names(params)
+    params = Params(given, ESTIMATE)
+    model = model_of(params)
+    scope = scope_of(params, model)
+    engine = engine_of(params)
+    names = format_names(params)
     extra: tuple[Notice, ...] = ()
     allocated: Json | None = None
     if engine is None:
         fmt = cache_formats(model, *names)
     else:
-        settings = _settings(engine, params)
+        settings = settings_of(engine, params)
         fmt = engine.formats(model, *names, settings)
         allocation = engine.allocate(model, scope, fmt, settings)
         extra = allocation.notices
@@ -255,21 +114,21 @@ def _notices_json(found: tuple[Notice, ...]) -> list[Json]:
 
 def _curve(given: Mapping[str, object]) -> Json:
     """The same estimate at many lengths, for a chart."""
-    params = Params(given, (_ESTIMATE - {"tokens"}) | {"points"})
+    params = Params(given, (ESTIMATE - {"tokens"}) | {"points"})
     points = params.get("points")
     if not isinstance(points, list) or not 0 < len(points) <= MAX_POINTS:
-        raise _invalid("points", points, f"a list of 1 to {MAX_POINTS} token counts")
-    model = _model(params)
-    engine = _engine(params)
-    names = _format_names(params)
-    settings = None if engine is None else _settings(engine, params)
+        raise invalid("points", points, f"a list of 1 to {MAX_POINTS} token counts")
+    model = model_of(params)
+    engine = engine_of(params)
+    names = format_names(params)
+    settings = None if engine is None else settings_of(engine, params)
     if engine is None or settings is None:
         fmt = cache_formats(model, *names)
     else:
         fmt = engine.formats(model, *names, settings)
     found: list[Json] = []
     for tokens in points:
-        scope = _scope(params, model, tokens)
+        scope = scope_of(params, model, tokens)
         logical = estimate(model, scope, fmt)
         point: Json = {
             "tokens": tokens,
@@ -288,8 +147,8 @@ def _curve(given: Mapping[str, object]) -> Json:
 
 
 def _show(given: Mapping[str, object]) -> Json:
-    params = Params(given, _MODEL)
-    model = _model(params)
+    params = Params(given, MODEL)
+    model = model_of(params)
     name = params.get("model")
     entry = None
     if params.get("model_text") is None and isinstance(name, str):
@@ -424,7 +283,7 @@ def call(method: str, params: Mapping[str, object]) -> Json:
         if method not in METHODS:
             raise UnknownMethod(method=str(method)[:60], known=sorted(METHODS))
         if not isinstance(params, Mapping):
-            raise _invalid("params", params, "an object")
+            raise invalid("params", params, "an object")
         return METHODS[method](params)
     except KvcoreError as error:
         return {"error": error.to_json()}
