@@ -59,6 +59,7 @@ def _estimate(given: Mapping[str, object]) -> Json:
             "engine_version": settings.version,
             "bytes_per_rank": allocation.bytes_per_rank,
             "components": dict(allocation.components),
+            "items": dict(allocation.items),
         }
     found = estimate(model, scope, fmt)
     answer: Json = {

@@ -15,6 +15,8 @@
     └── Unsupported             it can be read, but not computed
         ├── UnsupportedModel    an architecture whose cache is not known
         ├── UnsupportedFormat   a format this layer or engine cannot hold
+        ├── UnsupportedOption   a setting an engine refuses for this model
+        ├── DoesNotShard        a parallel size the model or engine cannot have
         └── FormatRowMismatch   a block format that does not divide a row
 
 The codes are the contract; the sentences serve the command line and exceptions.
@@ -115,6 +117,16 @@ class UnsupportedModel(Unsupported):
 class UnsupportedFormat(Unsupported):
     code = "unsupported_format"
     sentence = "{format} cannot hold {role} of this model: {reason}."
+
+
+class UnsupportedOption(Unsupported):
+    code = "unsupported_option"
+    sentence = "{engine} cannot do {option} = {value} here: {reason}."
+
+
+class DoesNotShard(Unsupported):
+    code = "does_not_shard"
+    sentence = "{argument} = {value} does not work with {count} {what}. Legal: {legal}."
 
 
 class FormatRowMismatch(Unsupported):

@@ -23,6 +23,8 @@ from kvcore.estimate import CacheFormats, Scope, cache_formats
 from kvcore.model import Model
 
 OptionValue = int | float | str | bool | None
+MAX_RANKS: Final = 1 << 16
+
 OptionKind = Literal["integer", "number", "flag", "choice"]
 
 _FLAGS: Final[Mapping[str, bool]] = {
@@ -117,8 +119,23 @@ _READERS: Final[Mapping[OptionKind, Callable[[object], OptionValue]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTraits:
+    """What an engine's defaults look at in a GPU; None where it is not known.
+
+    `architecture` is a short name ("hopper", "blackwell", "ampere", "ada", "cdna3",
+    "apple", ...), `memory_mib` what the driver reports.
+    """
+
+    architecture: str | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What was asked of an engine: version, options, parallel sizes, block size."""
+    """What was asked of an engine: version, options, parallel sizes, block size.
+
+    `batched_tokens` is the engine's limit of tokens in one step (None: its default).
+    """
 
     version: str
     options: Mapping[str, OptionValue] = field(
@@ -126,24 +143,69 @@ class Settings:
     )
     tp: int = 1
     pp: int = 1
+    dp: int = 1
     dcp: int = 1
     block_tokens: int | None = None
+    batched_tokens: int | None = None
+    device: DeviceTraits = DeviceTraits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """Bytes one rank allocates for all sequences, by component."""
+    """Bytes the fullest rank allocates for all sequences of a scope, by component.
+
+    What belongs to no component alone (padding layers, unified pages) is counted
+    with the component whose pages it is. `items` names what the engine adds to the
+    logical bytes of this rank, in bytes: codes such as "blocks", "window_reserve",
+    "padding_layers", "page_padding", "replication", "scales", "conv_columns".
+    """
 
     components: Mapping[Component, int]
     notices: tuple[Notice, ...] = ()
+    items: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def bytes_per_rank(self) -> int:
         return sum(self.components.values())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolGroup:
+    """Layers that share pages of one size: what one request of full length takes."""
+
+    kind: str
+    layers: int
+    block_tokens: int
+    page_bytes: int
+    blocks_per_request: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A pool of a given size as the engine cuts it up, on the fullest rank.
+
+    `tokens` and `max_concurrency` are what the engine itself computes and logs for
+    requests of the given context; `log_lines` are its own words with those numbers.
+    """
+
+    pool_bytes: int
+    block_tokens: int
+    block_bytes: int
+    blocks: int
+    tokens: int
+    bytes_per_token: float
+    max_concurrency: float
+    groups: tuple[PoolGroup, ...] = ()
+    log_lines: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
 class Engine(ABC):
-    """One engine. `versions[0]` is the default; `options` carry their own names."""
+    """One engine. `versions[0]` is the default; `options` carry their own names.
+
+    `allocate` must not shrink when tokens or sequences grow: `plan` finds the most
+    requests and the longest context by searching it.
+    """
 
     id: ClassVar[str]
     versions: ClassVar[tuple[str, ...]]
@@ -153,13 +215,32 @@ class Engine(ABC):
     def allocate(
         self, model: Model, scope: Scope, formats: CacheFormats, settings: Settings
     ) -> Allocation:
-        """What the engine allocates for `scope` of `model` on one rank."""
+        """What the engine allocates for `scope` of `model` on the fullest rank."""
+
+    def pool(
+        self,
+        model: Model,
+        formats: CacheFormats,
+        settings: Settings,
+        *,
+        pool_bytes: int,
+        context: int,
+    ) -> Pool | None:
+        """How the engine cuts a pool of `pool_bytes`; None if it has no pool."""
+        return None
 
     def formats(
         self, model: Model, kv: str, indexer: str, state: str, settings: Settings
     ) -> CacheFormats:
-        """Format names in this engine's understanding (its `auto`, its own names)."""
+        """Format names in this engine's understanding (its `auto`, its own names).
+
+        Raises `UnsupportedFormat` naming what this engine cannot do for the model.
+        """
         return cache_formats(model, kv, indexer, state)
+
+    def supported_formats(self, model: Model, settings: Settings) -> tuple[str, ...]:
+        """The engine's own KV format names that it can hold for this model."""
+        return ()
 
     def settings(
         self,
@@ -168,8 +249,11 @@ class Engine(ABC):
         *,
         tp: int = 1,
         pp: int = 1,
+        dp: int = 1,
         dcp: int = 1,
         block_tokens: int | None = None,
+        batched_tokens: int | None = None,
+        device: DeviceTraits | None = None,
     ) -> Settings:
         """Checked settings; unknown names are errors that list the known ones."""
         if version is not None and version not in self.versions:
@@ -181,6 +265,11 @@ class Engine(ABC):
         for name in options or {}:
             if name not in known:
                 raise UnknownOption(engine=self.id, option=name, known=list(known))
+        for name, size in (("tp", tp), ("pp", pp), ("dp", dp), ("dcp", dcp)):
+            if not 1 <= size <= MAX_RANKS:
+                raise InvalidArgument(
+                    argument=name, value=str(size), expected=f"from 1 to {MAX_RANKS}"
+                )
         given = options or {}
         return Settings(
             version=version or self.versions[0],
@@ -189,9 +278,15 @@ class Engine(ABC):
             ),
             tp=tp,
             pp=pp,
+            dp=dp,
             dcp=dcp,
             block_tokens=block_tokens,
+            batched_tokens=batched_tokens,
+            device=device or DeviceTraits(),
         )
+
+    def check(self, model: Model, settings: Settings) -> None:
+        """Refuse what the engine refuses: heads that do not divide, too many stages."""
 
 
 def no_bytes() -> dict[Component, int]:
