@@ -285,7 +285,7 @@ class Engine(ABC):
             device=device or DeviceTraits(),
         )
 
-    def check(self, model: Model, settings: Settings) -> None:
+    def check(self, model: Model, settings: Settings) -> None:  # noqa: B027
         """Refuse what the engine refuses: heads that do not divide, too many stages."""
 
 
