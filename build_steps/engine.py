@@ -1,7 +1,8 @@
 """The engine that travels inside the page: Pyodide, the library it needs, and kvcore.
 
-Compiling and compressing happen inside the pinned Pyodide itself, so that the same
-sources give the same bytes whatever Python, zlib or processor the machine has.
+Compiling and compressing happen in pinned WebAssembly (Pyodide's own compiler, and
+Zopfli), so that the same sources give the same bytes whatever Python, zlib or
+processor the machine has.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ESBUILD = SITE / "node_modules" / ".bin" / "esbuild"
 STOCK_STDLIB = PYODIDE / "python_stdlib.zip"
 RUN_IN_PYODIDE = SITE / "tools" / "pyodide.mjs"
 COMPILE_STDLIB = SITE / "tools" / "compile_stdlib.py"
-COMPRESS = SITE / "tools" / "compress.py"
+COMPRESS = SITE / "tools" / "compress.mjs"
 
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 PACKAGE_FOLDERS = ("kvcore", "data")
@@ -156,11 +157,11 @@ def gzipped(parts: Mapping[str, bytes]) -> dict[str, bytes]:
     targets = {name: _cache_file("gzip", {"": data}) for name, data in parts.items()}
     missing = {name for name, target in targets.items() if not target.is_file()}
     if missing:
-        say(f"Compressing the engine's parts: {', '.join(sorted(missing))} ...")
+        say(f"Compressing the engine's parts ({', '.join(sorted(missing))}) ...")
         with tempfile.TemporaryDirectory() as scratch:
             for name in missing:
                 Path(scratch, name).write_bytes(parts[name])
-            in_pyodide(COMPRESS, *(host(Path(scratch, name)) for name in missing))
+            run(["node", COMPRESS, *(Path(scratch, name) for name in missing)])
             for name in missing:
                 _store(targets[name], Path(scratch, f"{name}.gz").read_bytes())
     return {name: target.read_bytes() for name, target in targets.items()}

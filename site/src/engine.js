@@ -1,7 +1,7 @@
 // Owns the worker in which kvcore runs: starts it, watches over it, and hands it one request at a time.
-import { toBase64, unpack } from "./unpack.js";
+import {toBase64, unpack} from './unpack.js';
 
-const PARTS = ["wasm", "stdlib", "kvcore"];
+const PARTS = ['wasm', 'stdlib', 'kvcore'];
 const START_LIMIT = 30_000; // without any sign of progress
 const CALL_LIMIT = 20_000;
 const ABANDONED_LIMIT = 2_000; // how long nobody's answer may hold up somebody's
@@ -10,7 +10,7 @@ const ABANDONED_LIMIT = 2_000; // how long nobody's answer may hold up somebody'
 export class EngineError extends Error {
   constructor(reason, detail) {
     super(`${reason}: ${detail}`);
-    this.name = "EngineError";
+    this.name = 'EngineError';
     this.reason = reason;
     this.detail = detail;
   }
@@ -34,8 +34,8 @@ export class EngineError extends Error {
  * @param {number} [options.idleLimit]  milliseconds without a call after which the worker is ended, as embeds
  *   need it; without it the worker stays
  */
-export function createEngine({ payload, onState = () => {}, idleLimit = Infinity }) {
-  let state = { name: "idle" };
+export function createEngine({payload, onState = () => {}, idleLimit = Infinity}) {
+  let state = {name: 'idle'};
   let worker = null;
   let waiting = [];
   let current = null;
@@ -51,39 +51,39 @@ export function createEngine({ payload, onState = () => {}, idleLimit = Infinity
   }
 
   async function start() {
-    if (state.name === "starting" || state.name === "ready") return;
-    setState({ name: "starting", stage: "unpacking" });
+    if (state.name === 'starting' || state.name === 'ready') return;
+    setState({name: 'starting', stage: 'unpacking'});
     let born;
     try {
       born = await createWorker(payload);
     } catch (error) {
-      if (state.name === "starting") fail(asEngineError(error));
+      if (state.name === 'starting') fail(asEngineError(error));
       return;
     }
-    if (state.name !== "starting" || worker) {
+    if (state.name !== 'starting' || worker) {
       born.terminate();
       return;
     }
     worker = born;
     heard = false;
-    worker.onmessage = ({ data }) => born === worker && receive(data);
-    worker.onerror = (event) => born === worker && die(event.message || "the worker ended");
-    worker.postMessage({ start: Object.fromEntries(PARTS.map((name) => [name, payload(name)])) });
+    worker.onmessage = ({data}) => born === worker && receive(data);
+    worker.onerror = (event) => born === worker && die(event.message || 'the worker ended');
+    worker.postMessage({start: Object.fromEntries(PARTS.map((name) => [name, payload(name)]))});
     watchStart();
   }
 
   function watchStart() {
-    watch(START_LIMIT, () => fail(new EngineError("timeout", `stuck while starting (${state.stage})`)));
+    watch(START_LIMIT, () => fail(new EngineError('timeout', `stuck while starting (${state.stage})`)));
   }
 
   function receive(message) {
     heard = true;
     if (message.stage) {
-      setState({ name: "starting", stage: message.stage });
+      setState({name: 'starting', stage: message.stage});
       watchStart();
     } else if (message.ready) {
       unwatch();
-      setState({ name: "ready" });
+      setState({name: 'ready'});
       pump();
     } else if (message.failed) {
       fail(new EngineError(message.failed.reason, message.failed.detail));
@@ -104,8 +104,8 @@ export function createEngine({ payload, onState = () => {}, idleLimit = Infinity
   /** The first death is mended without a word and the request asked again; the second in a row is a failure. */
   function die(detail) {
     deaths += 1;
-    if (deaths > 1 || state.name === "starting") {
-      fail(new EngineError(heard ? "crashed" : "blocked", detail));
+    if (deaths > 1 || state.name === 'starting') {
+      fail(new EngineError(heard ? 'crashed' : 'blocked', detail));
       return;
     }
     if (current && !current.settled) waiting.unshift(current);
@@ -114,7 +114,7 @@ export function createEngine({ payload, onState = () => {}, idleLimit = Infinity
 
   function restart() {
     endWorker();
-    setState({ name: "idle" });
+    setState({name: 'idle'});
     if (waiting.length) start();
   }
 
@@ -122,14 +122,14 @@ export function createEngine({ payload, onState = () => {}, idleLimit = Infinity
     rejectAll(error);
     endWorker();
     deaths = 0;
-    setState({ name: "failed", reason: error.reason, detail: error.detail });
+    setState({name: 'failed', reason: error.reason, detail: error.detail});
   }
 
   /** Ends the worker and frees its memory; the next call starts it again. */
   function stop() {
-    rejectAll(new DOMException("the engine was stopped", "AbortError"));
+    rejectAll(new DOMException('the engine was stopped', 'AbortError'));
     endWorker();
-    setState({ name: "idle" });
+    setState({name: 'idle'});
   }
 
   function rejectAll(error) {
@@ -145,17 +145,17 @@ export function createEngine({ payload, onState = () => {}, idleLimit = Infinity
     current = null;
   }
 
-  function call(method, params, { lane, signal } = {}) {
+  function call(method, params, {lane, signal} = {}) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      if (state.name === "failed") return reject(new EngineError(state.reason, state.detail));
+      if (state.name === 'failed') return reject(new EngineError(state.reason, state.detail));
       if (lane !== undefined) supersede(lane);
-      const entry = { id: ++lastId, request: JSON.stringify({ method, params }), lane, settled: false };
+      const entry = {id: ++lastId, request: JSON.stringify({method, params}), lane, settled: false};
       entry.resolve = (value) => settle(entry, resolve, value);
       entry.reject = (error) => settle(entry, reject, error);
-      signal?.addEventListener("abort", () => abandon(entry, signal.reason), { once: true });
+      signal?.addEventListener('abort', () => abandon(entry, signal.reason), {once: true});
       waiting.push(entry);
-      if (state.name === "idle") start();
+      if (state.name === 'idle') start();
       else pump();
     });
   }
@@ -168,7 +168,7 @@ export function createEngine({ payload, onState = () => {}, idleLimit = Infinity
 
   function supersede(lane) {
     for (const entry of [current, ...waiting]) {
-      if (entry?.lane === lane) abandon(entry, new DOMException("superseded by a newer request", "AbortError"));
+      if (entry?.lane === lane) abandon(entry, new DOMException('superseded by a newer request', 'AbortError'));
     }
   }
 
@@ -180,15 +180,15 @@ export function createEngine({ payload, onState = () => {}, idleLimit = Infinity
 
   function pump() {
     clearTimeout(idleTimer);
-    if (state.name !== "ready" || current) return;
+    if (state.name !== 'ready' || current) return;
     if (!waiting.length) {
       if (idleLimit !== Infinity) idleTimer = setTimeout(stop, idleLimit);
       return;
     }
     current = waiting.shift();
-    worker.postMessage({ id: current.id, request: current.request });
+    worker.postMessage({id: current.id, request: current.request});
     watch(CALL_LIMIT, () => {
-      current.reject(new EngineError("timeout", `no answer after ${CALL_LIMIT / 1000} seconds`));
+      current.reject(new EngineError('timeout', `no answer after ${CALL_LIMIT / 1000} seconds`));
       restart();
     });
   }
@@ -204,7 +204,7 @@ export function createEngine({ payload, onState = () => {}, idleLimit = Infinity
 
   return {
     start() {
-      if (state.name === "failed") setState({ name: "idle" });
+      if (state.name === 'failed') setState({name: 'idle'});
       return start();
     },
     stop,
@@ -217,28 +217,28 @@ export function createEngine({ payload, onState = () => {}, idleLimit = Infinity
 
 let workerAddress = null;
 // Whatever it is asked for, this policy gives the one address that may become a worker.
-const policy = globalThis.trustedTypes?.createPolicy("kvcore", { createScriptURL: () => workerAddress });
+const policy = globalThis.trustedTypes?.createPolicy('kvcore', {createScriptURL: () => workerAddress});
 
 async function createWorker(payload) {
-  for (const feature of ["WebAssembly", "Worker", "DecompressionStream"]) {
-    if (!(feature in globalThis)) throw new EngineError("unsupported", `this browser has no ${feature}`);
+  for (const feature of ['WebAssembly', 'Worker', 'DecompressionStream']) {
+    if (!(feature in globalThis)) throw new EngineError('unsupported', `this browser has no ${feature}`);
   }
-  for (const name of ["worker", ...PARTS]) {
-    if (!payload(name)) throw new EngineError("missing", `this copy of the page has no part "${name}"`);
+  for (const name of ['worker', ...PARTS]) {
+    if (!payload(name)) throw new EngineError('missing', `this copy of the page has no part "${name}"`);
   }
   try {
     // A module worker from a data: address is the only kind that every browser starts from a file on disk.
-    workerAddress ??= `data:text/javascript;base64,${toBase64(await unpack(payload("worker")))}`;
+    workerAddress ??= `data:text/javascript;base64,${toBase64(await unpack(payload('worker')))}`;
   } catch (error) {
-    throw new EngineError("damaged", String(error));
+    throw new EngineError('damaged', String(error));
   }
   try {
-    return new Worker(policy ? policy.createScriptURL("") : workerAddress, { type: "module", name: "kvcore" });
+    return new Worker(policy ? policy.createScriptURL('') : workerAddress, {type: 'module', name: 'kvcore'});
   } catch (error) {
-    throw new EngineError("blocked", String(error));
+    throw new EngineError('blocked', String(error));
   }
 }
 
 function asEngineError(error) {
-  return error instanceof EngineError ? error : new EngineError("crashed", String(error));
+  return error instanceof EngineError ? error : new EngineError('crashed', String(error));
 }

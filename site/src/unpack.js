@@ -10,7 +10,7 @@ export function fromBase64(base64) {
 export function toBase64(bytes) {
   if (bytes.toBase64) return bytes.toBase64();
   const slice = 0x8000; // as many arguments as every browser lets one call have
-  let text = "";
+  let text = '';
   for (let start = 0; start < bytes.length; start += slice) {
     text += String.fromCharCode(...bytes.subarray(start, start + slice));
   }
@@ -22,6 +22,6 @@ export function toBase64(bytes) {
  * @param {string} base64 @returns {Promise<Uint8Array>}
  */
 export async function unpack(base64) {
-  const unzipped = new Blob([fromBase64(base64)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const unzipped = new Blob([fromBase64(base64)]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(unzipped).arrayBuffer());
 }

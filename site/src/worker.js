@@ -2,49 +2,50 @@
 //
 // From the page:  {start: {wasm, stdlib, kvcore}} (packed), then {id, request} (JSON text).
 // To the page:    {stage}, {ready: true}, {failed: {reason, detail}}, {id, answer} (JSON text), {id, broken}.
-import createPyodideModule from "pyodide/pyodide.asm.mjs";
-import { info } from "pyodide/pyodide-lock.json";
-import { loadPyodide } from "pyodide/pyodide.mjs";
+import createPyodideModule from 'pyodide/pyodide.asm.mjs';
+import {info} from 'pyodide/pyodide-lock.json';
+import {loadPyodide} from 'pyodide/pyodide.mjs';
 
-import { unpack } from "./unpack.js";
+import {unpack} from './unpack.js';
 
-const NOWHERE = "https://engine.invalid/";
+const NOWHERE = 'https://engine.invalid/';
 const WASM_MAGIC = [0x00, 0x61, 0x73, 0x6d];
 const EMPTY_WASM_MODULE = Uint8Array.of(...WASM_MAGIC, 1, 0, 0, 0);
-const WHEEL = "/kvcore.whl";
+const WHEEL = '/kvcore.whl';
 
 let respond;
 
-self.onmessage = async ({ data }) => {
+self.onmessage = async ({data}) => {
   if (data.start) {
     postMessage(await start(data.start));
     return;
   }
   try {
-    postMessage({ id: data.id, answer: respond(data.request) });
+    postMessage({id: data.id, answer: respond(data.request)});
   } catch (error) {
-    postMessage({ id: data.id, broken: String(error) });
+    postMessage({id: data.id, broken: String(error)});
   }
 };
 
 async function start(packed) {
-  let reason = "blocked";
+  let reason = 'blocked';
   try {
     await WebAssembly.compile(EMPTY_WASM_MODULE);
-    reason = "damaged";
-    postMessage({ stage: "unpacking" });
+    reason = 'damaged';
+    postMessage({stage: 'unpacking'});
     const [wasm, stdlib, kvcore] = await Promise.all([packed.wasm, packed.stdlib, packed.kvcore].map(unpack));
-    if (!WASM_MAGIC.every((byte, index) => wasm[index] === byte)) throw new Error("the WebAssembly part is not WebAssembly");
-    reason = "crashed";
-    postMessage({ stage: "python" });
-    const python = await startPython({ "pyodide.asm.wasm": wasm, "python_stdlib.zip": stdlib });
-    postMessage({ stage: "kvcore" });
+    if (!WASM_MAGIC.every((byte, index) => wasm[index] === byte))
+      throw new Error('the WebAssembly part is not WebAssembly');
+    reason = 'crashed';
+    postMessage({stage: 'python'});
+    const python = await startPython({'pyodide.asm.wasm': wasm, 'python_stdlib.zip': stdlib});
+    postMessage({stage: 'kvcore'});
     python.FS.writeFile(WHEEL, kvcore);
     python.runPython(`import sys; sys.path.insert(0, "${WHEEL}")`);
-    respond = python.pyimport("kvcore.api").respond;
-    return { ready: true };
+    respond = python.pyimport('kvcore.api').respond;
+    return {ready: true};
   } catch (error) {
-    return { failed: { reason, detail: String(error) } };
+    return {failed: {reason, detail: String(error)}};
   }
 }
 
@@ -54,14 +55,14 @@ async function startPython(parts) {
     const address = String(resource.url ?? resource);
     const name = address.slice(NOWHERE.length);
     if (!address.startsWith(NOWHERE) || !Object.hasOwn(parts, name)) throw new TypeError(`no such part: ${address}`);
-    const type = name.endsWith(".wasm") ? "application/wasm" : "application/octet-stream";
-    return new Response(parts[name], { headers: { "content-type": type } });
+    const type = name.endsWith('.wasm') ? 'application/wasm' : 'application/octet-stream';
+    return new Response(parts[name], {headers: {'content-type': type}});
   };
   const refusal = whenInstantiationFails();
   const python = loadPyodide({
     indexURL: NOWHERE,
     packageBaseUrl: NOWHERE,
-    lockFileContents: { info, packages: {} },
+    lockFileContents: {info, packages: {}},
     createPyodideModule,
     stdin: () => null,
     stdout: (text) => console.info(text),

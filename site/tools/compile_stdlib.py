@@ -13,15 +13,7 @@ import zipfile
 from importlib._bootstrap_external import _code_to_hash_pyc
 
 # Kept whole: what is imported from them depends on what a program does.
-WHOLE_PACKAGES = (
-    "encodings/",
-    "collections/",
-    "json/",
-    "re/",
-    "importlib/",
-    "pyodide/",
-    "_pyodide/",
-)
+WHOLE_PACKAGES = ("encodings/", "collections/", "json/", "re/", "_pyodide/")
 # Code pages of single systems; the page speaks UTF-8.
 LEFT_OUT = (
     "encodings/cp",
@@ -49,7 +41,14 @@ def members_to_keep(stock: zipfile.ZipFile, imported: set[str]) -> list[str]:
         and name.startswith(WHOLE_PACKAGES)
         and not name.startswith(LEFT_OUT)
     }
-    return sorted(imported | whole)
+    return sorted(name for name in imported | whole if not is_frozen(name))
+
+
+def is_frozen(member: str) -> bool:
+    """Whether the interpreter holds this module itself and never reads the file."""
+    name = member.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.origin == "frozen"
 
 
 def compiled(name: str, source: bytes) -> bytes:
