@@ -256,13 +256,15 @@ def trained_context(fields: Fields) -> int | None:
     """The longest context of training: the stated one, or the scaled original.
 
     `max_position_embeddings` usually has the rope factor in it already (DeepSeek-V3:
-    4096 x 40 = 163840); Qwen2.5 states YaRN beside the unscaled number.
+    4096 x 40 = 163840); Qwen2.5 states YaRN beside the unscaled number. Llama 3's
+    scaling is part of the training, and its stated number the end of it (Llama 3.2 1B:
+    131072, with a factor of 32 on 8192).
     """
     stated = fields.optional_integer(*CONTEXT)
     if family_of(fields.model_type) == "whisper":
         stated = fields.optional_integer("max_target_positions") or stated
     scaling = fields.child("rope_scaling") or fields.child("rope_parameters")
-    if scaling is None:
+    if scaling is None or scaling.text("rope_type", "type") == "llama3":
         return stated
     factor = scaling.number("factor")
     original = scaling.optional_integer("original_max_position_embeddings")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kvcore.errors import InvalidField, MissingField
+from kvcore.importers.attention import is_latent
 from kvcore.importers.fields import Fields, shown
 from kvcore.importers.layer_kinds import (
     Kind,
@@ -105,7 +106,13 @@ def _all(kind: Kind) -> Pattern:
 
 
 def _windowed_throughout(fields: Fields, count: int) -> Kinds:
-    """A window that is not null applies to every layer (Mistral 7B v0.1, Phi-3)."""
+    """A window that is not null applies to every layer (Mistral 7B v0.1, Phi-3).
+
+    The class means its own layers by an absent window: latents published under its
+    name (Mistral Large 3) have none.
+    """
+    if is_latent(fields) and not fields.has_key("sliding_window"):
+        return alike("full", count)
     return alike("sliding" if window_of(fields) else "full", count)
 
 
