@@ -54,6 +54,13 @@ CONTEXT: Final = (
     "max_target_positions",
 )
 
+OWN_CONTEXT: Final[Mapping[str, tuple[str, ...]]] = {
+    "whisper": ("max_target_positions",),
+    # Command R states the length of its first training beside the final one.
+    "cohere": ("model_max_length",),
+}
+"""Where a family states its context, if another key has another number."""
+
 REMOTE_CODE: Final = frozenset(
     (
         "baichuan bailing_moe bailing_moe_v2 chatglm deci deepseek glm_remote hunyuan "
@@ -260,9 +267,8 @@ def trained_context(fields: Fields) -> int | None:
     scaling is part of the training, and its stated number the end of it (Llama 3.2 1B:
     131072, with a factor of 32 on 8192).
     """
-    stated = fields.optional_integer(*CONTEXT)
-    if family_of(fields.model_type) == "whisper":
-        stated = fields.optional_integer("max_target_positions") or stated
+    own = OWN_CONTEXT.get(family_of(fields.model_type), ())
+    stated = fields.optional_integer(*own, *CONTEXT)
     scaling = fields.child("rope_scaling") or fields.child("rope_parameters")
     if scaling is None or scaling.text("rope_type", "type") == "llama3":
         return stated
