@@ -11,19 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Final
 
 import kvcore.parameters.attention
 import kvcore.parameters.states  # noqa: F401 - both register their formulas
+from kvcore.cache import CacheSpec, Heads
 from kvcore.importers.fields import Fields
 from kvcore.importers.hf_config import class_defaults, from_params, text_config
-from kvcore.importers.layer_kinds import family_of
-from kvcore.model import Model
-from kvcore.parameters.architecture import architecture_of
+from kvcore.importers.layer_kinds import LAYERS, family_of
+from kvcore.model import Layer, Model
+from kvcore.parameters.architectures import architecture_of
+from kvcore.parameters.draft import draft
 from kvcore.parameters.extras import EXTRAS
 from kvcore.parameters.feedforward import blocks, feed_forward
 from kvcore.parameters.mixer import mixer
-from kvcore.parameters.vision import vision
 from kvcore.parameters.shape import HIDDEN, Parts, Shape, linear, parts
+from kvcore.parameters.vision import towers
 
 __all__ = ["ParameterCounts", "count"]
 
@@ -34,9 +37,9 @@ class ParameterCounts:
 
     `experts` holds every routed expert, `active_experts` those one token uses.
     `residual` are weights on the residual stream (hyper-connections, per-layer
-    inputs), `lookup` are n-gram tables of which a token reads a few rows. `vision` is
-    None where the config has a tower but does not describe it: the counts are then
-    the text part only. `draft` (MTP) is extra to everything.
+    inputs), `lookup` are n-gram tables of which a token reads a few rows. `towers` see;
+    `uncounted` names the config's towers that are not in it, because it does not say
+    enough or nobody wrote the formula. `draft` (MTP) is extra to everything.
     """
 
     embeddings: int = 0
@@ -53,8 +56,9 @@ class ParameterCounts:
     residual: int = 0
     lookup: int = 0
     encoder: int = 0
-    vision: int | None = 0
-    draft: int | None = 0
+    towers: int = 0
+    draft: int = 0
+    uncounted: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -64,64 +68,76 @@ class ParameterCounts:
     @property
     def active(self) -> int:
         """Parameters one token uses, the embedding table as a whole included."""
-        apart = ("experts", "lookup", "draft")
+        apart = ("experts", "lookup", "draft", "uncounted")
         return sum(
-            getattr(self, field.name) or 0
+            getattr(self, field.name)
             for field in fields(self)
             if field.name not in apart
         )
 
-    @property
-    def text_part_only(self) -> bool:
-        return self.vision is None
-
 
 def count(config: Mapping[str, object], model: Model) -> ParameterCounts:
     """The parameters of `config`, whose layers are `model`'s."""
-    shape = shape_of(config)
+    shape = shape_of(config, model)
     found = Parts()
-    for i, layer in enumerate(model.layers):
+    for i, layer in enumerate(shape.caches):
         for spec in layer:
-            found.update(mixer(spec, shape, i))
+            if owns_weights(shape, spec, i):
+                found.update(mixer(spec, shape, i))
     for i, block in enumerate(blocks(shape)):
         found.update(feed_forward(shape, block, i))
     for extra in EXTRAS.get(shape.family, ()):
         found.update(extra(shape))
     found.update(tables(shape))
     found.update(norms(shape))
-    return ParameterCounts(**found, vision=vision(config, shape.hidden))
-
-
-def shape_of(config: Mapping[str, object]) -> Shape:
-    """The text model's fields, its container's where it is silent."""
-    root = from_params(config)
-    text, model_type = text_config(root)
-    family = family_of(model_type)
-    merged = {**{k: v for k, v in root.items() if k in CONTAINER}, **text}
-    reader = Fields(merged, model_type, class_defaults(model_type))
-    return Shape(
-        fields=reader,
-        family=family,
-        architecture=architecture_of(family),
-        hidden=reader.integer(*HIDDEN),
-        layers=model_layers(reader),
+    found["towers"], uncounted = towers(config, shape.hidden)
+    found["draft"] = draft(shape, model.draft_layers)
+    return ParameterCounts(
+        uncounted=uncounted,
+        **{name: found[name] for name in COUNTED},
     )
 
 
-CONTAINER = frozenset({"tie_word_embeddings"})
+COUNTED: Final = tuple(
+    field.name for field in fields(ParameterCounts) if field.name != "uncounted"
+)
 
 
-def model_layers(reader: Fields) -> int:
-    """Layers of the config; a listed pattern counts where no number does."""
-    pattern = reader.text("hybrid_override_pattern")
-    if pattern:
-        return len(pattern.replace("|", ""))
-    listed = reader.items("layers_block_type")
-    if listed:
-        return len(listed)
-    from kvcore.importers.layer_kinds import LAYERS
+def shape_of(config: Mapping[str, object], model: Model) -> Shape:
+    """The text model's fields; a tie between embeddings and output is the file's."""
+    root = from_params(config)
+    text, model_type = text_config(root)
+    family = family_of(model_type)
+    tie = {k: root[k] for k in ("tie_word_embeddings",) if k in root}
+    reader = Fields({**tie, **text}, model_type, class_defaults(model_type))
+    architecture = architecture_of(family)
+    caches = distinct_layers(reader, model)
+    return Shape(
+        fields=reader,
+        family=family,
+        architecture=architecture,
+        hidden=reader.integer(*HIDDEN),
+        layers=len(caches) // architecture.attention_blocks,
+        caches=caches,
+    )
 
-    return reader.integer(*LAYERS)
+
+def distinct_layers(reader: Fields, model: Model) -> tuple[Layer, ...]:
+    """Layers with weights of their own: a looped layer has a cache for every pass."""
+    start = reader.optional_integer(
+        "loop_layer_index_start", "loop_config.core_start", minimum=0
+    )
+    if start is None:
+        return model.layers
+    repeats = len(model.layers) - reader.integer(*LAYERS)
+    return model.layers[:start] + model.layers[start + repeats :]
+
+
+def owns_weights(shape: Shape, spec: CacheSpec, i: int) -> bool:
+    """Zamba's later uses of a shared block have a cache but no weights."""
+    if not shape.architecture.shared_blocks or not isinstance(spec, Heads):
+        return True
+    return i in shape.block_owners()
 
 
 def tables(shape: Shape) -> Parts:
@@ -129,21 +145,16 @@ def tables(shape: Shape) -> Parts:
     architecture = shape.architecture
     vocabulary = shape.integer("vocab_size", "padded_vocab_size")
     width = shape.number(shape.hidden, "word_embed_proj_dim", "embedding_dim")
-    rows = vocabulary
+    embeddings = vocabulary * width
     if architecture.positions:
-        positions = shape.integer(architecture.positions, "n_ctx", "max_position_embeddings")
-        rows_positions = positions + architecture.extra_positions
-    else:
-        rows_positions = 0
-    embeddings = rows * width + rows_positions * shape.hidden
+        positions = shape.integer(architecture.positions, "max_position_embeddings")
+        embeddings += (positions + architecture.extra_positions) * shape.hidden
     if width != shape.hidden:
+        # OPT 350M embeds in a narrower space: a matrix in, a matrix out.
         embeddings += 2 * linear(width, shape.hidden)
-    tied = shape.fields.flag("tie_word_embeddings", default=architecture.tied)
-    bias = shape.flag(architecture.head_bias)
-    head = vocabulary if tied and bias else 0
-    if not tied:
-        head = linear(width, vocabulary, bias)
-    return parts(embeddings=embeddings, output_head=head)
+    head = 0 if shape.flag(architecture.tied) else linear(width, vocabulary)
+    bias = vocabulary if shape.flag(architecture.head_bias) else 0
+    return parts(embeddings=embeddings, output_head=head + bias)
 
 
 def norms(shape: Shape) -> Parts:

@@ -6,6 +6,8 @@ order the layer uses them: queries, keys, values, gates, output.
 
 from __future__ import annotations
 
+from typing import Final
+
 from kvcore.cache import (
     CompressedAttention,
     Heads,
@@ -16,6 +18,12 @@ from kvcore.cache import (
 )
 from kvcore.parameters.mixer import mixer
 from kvcore.parameters.shape import Parts, Shape, linear, parts
+
+INDEX_HEADS: Final = (
+    "index_n_heads",
+    "indexer_n_heads",
+    "sparse_attention_config.sparse_num_index_heads",
+)
 
 
 @mixer.register(Heads)
@@ -30,17 +38,21 @@ def heads_attention(spec: Heads, shape: Shape, i: int) -> Parts:
     if not sliding and shape.flag(architecture.values_are_keys):
         value = 0
     bias = shape.flag(architecture.qkv_bias)
+    inputs = architecture.attention_inputs * shape.hidden
+    # Step 3 factorises the query: one narrow projection for all heads, then theirs.
+    rank = shape.number(0, "share_q_dim")
     matrices = (
-        linear(shape.hidden, query, bias)
-        + linear(shape.hidden, key, bias)
-        + linear(shape.hidden, value, bias)
+        (linear(inputs, rank) + linear(rank, query) if rank else 0)
+        + (0 if rank else linear(inputs, query, bias))
+        + linear(inputs, key, bias and architecture.key_bias)
+        + linear(inputs, value, bias)
         + linear(output, shape.hidden, shape.flag(architecture.output_bias))
         + gate(shape, heads, output)
         + sink(shape, heads, sliding=sliding)
     )
     return parts(
         attention=matrices,
-        norms=query_key_norms(shape, query, key, spec.head_dim),
+        norms=query_key_norms(shape, query, key, spec.head_dim) + rank,
     )
 
 
@@ -91,6 +103,8 @@ def latent_attention(spec: LatentAttention, shape: Shape, i: int) -> Parts:
     sliding = spec.window is not None
     heads = shape.heads(i, sliding=sliding)
     nope = latent_width(shape, "qk_nope_head_dim", sliding=sliding)
+    # A layer without rotary part gives its width to the other (Mistral Large 4).
+    nope += shape.number(rope, "qk_rope_head_dim") - rope
     value = latent_width(shape, "v_head_dim", sliding=sliding)
     query_rank = shape.number(0, "q_lora_rank")
     queries = heads * (nope + rope)
@@ -122,13 +136,11 @@ def latent_width(shape: Shape, name: str, *, sliding: bool) -> int:
 @mixer.register(IndexerKeys)
 def indexer(spec: IndexerKeys, shape: Shape, i: int) -> Parts:
     """DSA's lightning indexer: queries from the low rank, one key, head weights."""
-    width, heads = spec.index_head_dim, shape.integer("index_n_heads", "indexer_n_heads")
-    query_inputs = shape.number(shape.hidden, "q_lora_rank")
-    matrices = (
-        linear(query_inputs, heads * width)
-        + linear(shape.hidden, width)
-        + linear(shape.hidden, heads)
-    )
+    width, heads = spec.index_head_dim, shape.integer(*INDEX_HEADS)
+    query_inputs = shape.number(0, "q_lora_rank") or shape.hidden
+    matrices = linear(query_inputs, heads * width) + linear(shape.hidden, width)
+    if shape.architecture.indexer_weights:
+        matrices += linear(shape.hidden, heads)
     return parts(indexer=matrices, norms=2 * width)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import ceil
 from typing import Final, Literal
 
-from kvcore.errors import MissingField
-from kvcore.parameters.shape import Parts, Shape, linear, parts
+from kvcore.errors import InvalidField, MissingField
+from kvcore.importers.fields import Fields
+from kvcore.parameters.shape import Parts, Shape, finite, linear, parts
 
 Block = Literal["dense", "sparse", "none"]
+Blocks = tuple[Block, ...]
 
 EXPERTS: Final = (
     "num_experts",
@@ -31,12 +35,17 @@ EXPERT_WIDTH: Final = (
     "ffn_config.ffn_hidden_size",
     "intermediate_size",
 )
-EXPERT_INPUT: Final = ("moe_latent_size", "routed_expert_hidden_size", "moe_hidden_size")
+EXPERT_INPUT: Final = (
+    "moe_latent_size",
+    "routed_expert_hidden_size",
+    "moe_hidden_size",
+)
 DENSE_WIDTH: Final = (
     "dense_intermediate_size",
     "prefix_dense_intermediate_size",
     "intermediate_size_mlp",
     "intermediate_size",
+    "block_ff_dim",
     "ffn_hidden_size",
     "ff_intermediate_size",
     "ffn_dim",
@@ -78,20 +87,56 @@ def first_number(shape: Shape, names: tuple[str, ...], i: int) -> int:
     return 0
 
 
-def blocks(shape: Shape) -> tuple[Block, ...]:
+def blocks(shape: Shape) -> Blocks:
     """What kind of feed-forward each layer has."""
-    fields, layers = shape.fields, range(shape.layers)
-    named = (
-        fields.texts("mlp_layer_types")
-        or (fields.texts("layers_block_type") if shape.family == "nemotron_h" else None)
-        or tuple(fields.text("hybrid_override_pattern") or "")
-    )
+    layers = range(shape.layers)
+    if not shape.architecture.feed_forward:
+        return where(set(), layers, "dense", "none")
+    if shape.architecture.shared_blocks:
+        return where(set(shape.block_owners()), layers, "dense", "none")
+    if "block_configs" in shape.fields:
+        stated = block_configs(shape)
+        kept = {i for i, own in enumerate(stated) if not own.flag("no_op")}
+        return where(kept, range(len(stated)), "dense", "none")
+    named = named_blocks(shape)
     if named:
-        return tuple(NAMES.get(name, "none") for name in named[: shape.layers])
-    if not num_experts(shape):
-        return ("dense",) * shape.layers
-    sparse = sparse_layers(shape)
-    return tuple("sparse" if i in sparse else "dense" for i in layers)
+        kinds: list[Block] = [NAMES.get(name, "none") for name in named]
+        return tuple(kinds)
+    sparse = sparse_layers(shape) if num_experts(shape) else ()
+    return where(set(sparse), layers, "sparse", "dense")
+
+
+def where(chosen: set[int], layers: range, inside: Block, outside: Block) -> Blocks:
+    """`inside` at the chosen layers, `outside` at the others."""
+    return tuple([inside if i in chosen else outside for i in layers])
+
+
+def named_blocks(shape: Shape) -> tuple[str, ...]:
+    """Names or letters of the layers' blocks, where the config lists them."""
+    fields = shape.fields
+    names = fields.texts("mlp_layer_types")
+    if not names and shape.family == "nemotron_h":
+        pattern = (fields.text("hybrid_override_pattern") or "").replace("|", "")
+        names = fields.texts("layers_block_type") or tuple(pattern)
+    if not names:
+        return ()
+    if len(names) < shape.layers:
+        raise InvalidField(
+            field="mlp_layer_types",
+            value=f"a list of {len(names)}",
+            expected=f"one entry for each of {shape.layers} layers",
+        )
+    return names[: shape.layers]
+
+
+def block_configs(shape: Shape) -> tuple[Fields, ...]:
+    """Nemotron-NAS: what every block states of its feed-forward."""
+    model_type = shape.fields.model_type
+    return tuple(
+        Fields(block if isinstance(block, Mapping) else {}, model_type).child("ffn")
+        or Fields({}, model_type)
+        for block in shape.fields.items("block_configs") or ()
+    )
 
 
 def sparse_layers(shape: Shape) -> frozenset[int]:
@@ -100,7 +145,8 @@ def sparse_layers(shape: Shape) -> frozenset[int]:
     for name in ("moe_layers_enum", "moe_layers"):
         listed = fields.get(name)
         if isinstance(listed, str):
-            return frozenset(int(i) for i in listed.split(",") if i.strip().isdigit())
+            numbers = {number.strip() for number in listed.split(",")}
+            return frozenset(i for i in layers if str(i) in numbers)
         if listed:
             return frozenset(fields.integers(name) or ())
     if isinstance(fields.get("moe_layer_freq"), list):
@@ -149,29 +195,51 @@ def feed_forward(shape: Shape, block: Block, i: int) -> Parts:
 
 def mlp(shape: Shape, inputs: int, width: int) -> int:
     """inputs x width, gated (three matrices) or plain (two)."""
-    architecture = shape.architecture
-    bias = shape.flag(architecture.mlp_bias)
-    inner = architecture.mlp_matrices - 1
+    bias = shape.flag(shape.architecture.mlp_bias)
+    inner = matrices(shape) - 1
     return inner * linear(inputs, width, bias) + linear(width, inputs, bias)
+
+
+def matrices(shape: Shape) -> int:
+    """Three where a gate stands beside the input matrix, else two."""
+    named = shape.architecture.gated_by and shape.fields.text(
+        shape.architecture.gated_by
+    )
+    if named:
+        return 3 if named.startswith("gated") else 2
+    return shape.architecture.mlp_matrices
 
 
 def dense_width(shape: Shape, i: int) -> int:
     """Width of a dense block; four times the hidden size where a type means that."""
+    if "block_configs" in shape.fields:
+        return searched_width(shape, block_configs(shape)[i])
     own = shape.architecture.dense_width
     width = first_number(shape, (own, *DENSE_WIDTH) if own else DENSE_WIDTH, i)
     if width and shape.fields.flag("block_auto_adjust_ff_dim"):
         return adjusted_width(shape, width)
+    if width and shape.reads_another(i) and shape.flag(shape.architecture.double_wide):
+        return 2 * width
     if width:
         return width // shape.architecture.mlp_width_divisor
-    ratio = shape.number(shape.architecture.mlp_ratio, "expansion_ratio")
+    ratio = shape.ratio("expansion_ratio") or shape.architecture.mlp_ratio
     if not ratio:
         raise MissingField(field="intermediate_size")
-    return ratio * shape.hidden
+    multiple = shape.architecture.mlp_multiple
+    return ceil(ratio * shape.hidden / multiple) * multiple
+
+
+def searched_width(shape: Shape, own: Fields) -> int:
+    """Nemotron-NAS: two thirds of a multiple of the hidden size, in steps of 256."""
+    factor = finite(own, "ffn_mult")
+    if factor is None:
+        return own.integer("intermediate_size")
+    return -(-int(2 * factor * shape.hidden / 3) // 256) * 256
 
 
 def adjusted_width(shape: Shape, width: int) -> int:
     """LFM2: two thirds, times a factor, rounded up to a multiple."""
-    factor = shape.fields.number("block_ffn_dim_multiplier")
+    factor = shape.ratio("block_ffn_dim_multiplier")
     adjusted = int((factor or 1) * int(2 * width / 3))
     multiple = shape.number(1, "block_multiple_of") or 1
     return -(-adjusted // multiple) * multiple
@@ -195,8 +263,10 @@ def experts(shape: Shape, i: int) -> Parts:
         active_experts=min(used, count) * one,
         router=router(shape, count),
         shared_experts=shared_experts(shape, width, i) + latent(shape, inputs),
-        norms=shape.norm if architecture.post_expert_norm else 0,
+        norms=architecture.sparse_norms * shape.norm,
     )
+    if architecture.router_scales:
+        found += parts(router=shape.hidden + count)
     if beside := architecture.dense_beside_experts:
         one = mlp(shape, shape.hidden, dense_width(shape, i))
         found += parts(dense_mlp=beside * one)
@@ -217,7 +287,7 @@ def latent(shape: Shape, inputs: int) -> int:
 def shared_experts(shape: Shape, width: int, i: int) -> int:
     """Experts every token uses, and the number that gates them (Qwen)."""
     own = first_number(shape, SHARED_WIDTH, i)
-    count = first_number(shape, SHARED_COUNT, i)
+    count = first_number(shape, SHARED_COUNT, i) or shape.architecture.shared_experts
     if not own:
         own = count * width
     if not own:

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-from kvcore.importers.fields import Fields
-from kvcore.importers.layer_kinds import layer_kinds
+from kvcore.cache import CacheSpec, Heads, SharedCache, SlidingWindowAttention
+from kvcore.errors import InvalidField
+from kvcore.importers.fields import Fields, shown
+from kvcore.model import Layer
 from kvcore.parameters.architecture import Architecture, Flag
 
-Part = Literal[
-    "embeddings",
-    "output_head",
-    "attention",
-    "state",
-    "indexer",
-    "dense_mlp",
-    "experts",
-    "active_experts",
-    "shared_experts",
-    "router",
-    "norms",
-    "residual",
-    "lookup",
-    "encoder",
-    "vision",
-]
+Parts = Counter[str]
+"""Parameters by part, named like the fields of ParameterCounts."""
 
-Parts = Counter[Part]
-"""Parameters by part; `active_experts` is what one token uses of `experts`."""
+MAX_RATIO: Final = 1000
 
 HEADS: Final = (
     "num_attention_heads",
@@ -52,6 +38,7 @@ class Shape:
     architecture: Architecture
     hidden: int
     layers: int
+    caches: tuple[Layer, ...]
 
     def flag(self, flag: Flag) -> bool:
         """What the config says of a habit, or the architecture's default."""
@@ -66,12 +53,19 @@ class Shape:
         value = self.fields.optional_integer(*names, minimum=0)
         return default if value is None else value
 
+    def ratio(self, name: str) -> float | None:
+        """A factor of the hidden size, where one is stated."""
+        return finite(self.fields, name)
+
     def per_layer(self, name: str, i: int) -> int | None:
-        """Entry `i` of a list with one number a layer, or the plain number."""
+        """Entry `i` of a list with one number a layer, or the plain number.
+
+        A shorter list is not by layer (ERNIE 4.5 VL: text, then vision).
+        """
         value = self.fields.get(name)
         if isinstance(value, list | tuple):
             numbers = self.fields.integers(name) or ()
-            return numbers[i] if i < len(numbers) else None
+            return numbers[i if self.layers <= len(numbers) else 0] if numbers else None
         return self.fields.optional_integer(name, minimum=0)
 
     def heads(self, i: int, *, sliding: bool) -> int:
@@ -89,13 +83,40 @@ class Shape:
         return self.integer(*HEADS)
 
     def slides(self, i: int) -> bool:
-        """Whether layer `i` has a window, as its config lists it."""
-        return layer_kinds(self.fields)[i] in ("sliding", "both_sliding")
+        """Whether layer `i` has a window."""
+        return self.keeps(i, SlidingWindowAttention)
+
+    def reads_another(self, i: int) -> bool:
+        """Whether layer `i` reads another layer's cache."""
+        return self.keeps(i, SharedCache)
+
+    def attending_layers(self) -> tuple[int, ...]:
+        """Layers with attention, whether or not a state stands beside it."""
+        return tuple(i for i in range(len(self.caches)) if self.keeps(i, Heads))
+
+    def keeps(self, i: int, kind: type[CacheSpec]) -> bool:
+        """Whether layer `i` keeps a cache of that kind."""
+        layer = self.caches[i] if i < len(self.caches) else ()
+        return any(isinstance(spec, kind) for spec in layer)
+
+    def block_owners(self) -> tuple[int, ...]:
+        """Zamba: the layers that are the first to use each shared block."""
+        return self.attending_layers()[: self.number(1, "num_mem_blocks")]
 
     @property
     def norm(self) -> int:
         """One normalisation of the residual stream."""
         return self.architecture.norm_vectors * self.hidden
+
+
+def finite(fields: Fields, name: str) -> float | None:
+    """A factor that can multiply a width: no NaN, no infinity, nothing absurd."""
+    value = fields.number(name)
+    if value is not None and not 0 <= value <= MAX_RATIO:
+        raise InvalidField(
+            field=name, value=shown(value), expected=f"a number up to {MAX_RATIO}"
+        )
+    return value
 
 
 def linear(inputs: int, outputs: int, bias: bool = False) -> int:
@@ -104,6 +125,5 @@ def linear(inputs: int, outputs: int, bias: bool = False) -> int:
 
 
 def parts(**counts: int) -> Parts:
-    """Parts by keyword; what is 0 is left out."""
-    return Counter({name: n for name, n in counts.items() if n})  # type: ignore[misc]
-
+    """Parts by keyword."""
+    return Counter(counts)

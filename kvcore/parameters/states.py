@@ -64,9 +64,7 @@ def full_rank_gate(shape: Shape) -> bool:
 def mamba(spec: Mamba, shape: Shape, i: int) -> Parts:
     """Mamba-1: a selective scan whose step, B and C come from the input."""
     inner, states = spec.inner_size, spec.state_size
-    rank = shape.number(
-        -(-shape.hidden // 16), "mamba_dt_rank", "time_step_rank"
-    )
+    rank = shape.number(-(-shape.hidden // 16), "mamba_dt_rank", "time_step_rank")
     state = (
         linear(shape.hidden, 2 * inner)
         + inner * (spec.conv_kernel + 1)
