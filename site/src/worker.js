@@ -11,7 +11,11 @@ import {unpack} from './unpack.js';
 const NOWHERE = 'https://engine.invalid/';
 const WASM_MAGIC = [0x00, 0x61, 0x73, 0x6d];
 const EMPTY_WASM_MODULE = Uint8Array.of(...WASM_MAGIC, 1, 0, 0, 0);
-const WHEEL = '/kvcore.whl';
+const INSTALL = `
+import sys, zipfile
+zipfile.ZipFile('/kvcore.whl').extractall('/packages')
+sys.path.insert(0, '/packages')
+`;
 
 let respond;
 
@@ -40,8 +44,8 @@ async function start(packed) {
     postMessage({stage: 'python'});
     const python = await startPython({'pyodide.asm.wasm': wasm, 'python_stdlib.zip': stdlib});
     postMessage({stage: 'kvcore'});
-    python.FS.writeFile(WHEEL, kvcore);
-    python.runPython(`import sys; sys.path.insert(0, "${WHEEL}")`);
+    python.FS.writeFile('/kvcore.whl', kvcore);
+    python.runPython(INSTALL);
     respond = python.pyimport('kvcore.api').respond;
     return {ready: true};
   } catch (error) {

@@ -13,9 +13,17 @@ import zipfile
 from importlib._bootstrap_external import _code_to_hash_pyc
 
 # Kept whole: what is imported from them depends on what a program does.
-WHOLE_PACKAGES = ("encodings/", "collections/", "json/", "re/", "_pyodide/")
-# Code pages of single systems; the page speaks UTF-8.
+WHOLE_PACKAGES = (
+    "encodings/",
+    "collections/",
+    "importlib/",
+    "json/",
+    "re/",
+    "_pyodide/",
+)
+# Code pages of single systems, and what only looks at installed packages.
 LEFT_OUT = (
+    "importlib/metadata/",
     "encodings/cp",
     "encodings/mac_",
     "encodings/iso",
