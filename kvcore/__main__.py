@@ -1,4 +1,4 @@
-"""The command line: `python3 -m kvcore models | show | estimate`.
+"""The command line: `python3 -m kvcore models | gpus | show | estimate | plan`.
 
 Every command asks `kvcore.api` and prints its answer, as text or with --json as the
 same JSON the page gets. Exit code 0, or 2 with one line on standard error (and with
@@ -59,7 +59,38 @@ def parser() -> argparse.ArgumentParser:
     estimate.add_argument("--draft", action="store_true")
     _engine_arguments(estimate)
     _json_flag(estimate)
+
+    plan = commands.add_parser("plan", help="does it fit, and how far does it go")
+    _plan_arguments(plan)
+    _json_flag(plan)
+
+    gpus = commands.add_parser("gpus", help="the accelerators kvcore knows by name")
+    _json_flag(gpus)
     return top
+
+
+def _plan_arguments(command: argparse.ArgumentParser) -> None:
+    _model_argument(command)
+    command.add_argument("--gpu", metavar="ID")
+    for name in (
+        "gpus",
+        "memory-mib",
+        "dp",
+        "context",
+        "concurrency",
+        "batched-tokens",
+        "pool-bytes",
+        "reserve-bytes",
+        "weight-bytes",
+        "shared-prefix",
+    ):
+        command.add_argument(f"--{name}", metavar="N")
+    command.add_argument("--memory-fraction", metavar="X")
+    for name in ("kv-format", "indexer-format", "state-format", "weight-format"):
+        command.add_argument(f"--{name}", metavar="F")
+    command.add_argument("--draft", action="store_true")
+    command.add_argument("--draft-model", metavar="MODEL")
+    _engine_arguments(command)
 
 
 def _model_argument(command: argparse.ArgumentParser) -> None:
@@ -235,10 +266,39 @@ def _write_warnings(answer: Json) -> None:
             print(f"  ! {Notice(warning['code'], warning['params']).message}")
 
 
+def _write_plan(answer: Json) -> None:
+    rank = answer["rank"]
+    print(
+        f"{answer['verdict']}: {answer['concurrency']:,} x {answer['context']:,} tokens"
+        f" on {answer['gpus']} x {answer['gpu']}, {answer['engine']}"
+    )
+    for key in ("memory", "usable", "weight", "reserve", "pool", "used"):
+        _write_bytes(f"  {key}", rank[f"{key}_bytes"])
+    if answer["short_bytes"]:
+        _write_bytes("short", answer["short_bytes"])
+    _write_bytes("per request", answer["request"]["allocated_bytes"])
+    for key in ("max_requests", "max_context", "min_gpus"):
+        value = answer[key]
+        print(f"  {key:<16} {value:>22,}" if value is not None else f"  {key:<16} none")
+    print(f"  {'max_concurrency':<16} {answer['max_concurrency']:>22,.2f}")
+    for line in answer["pool"]["log_lines"] if answer["pool"] else ():
+        print(f"  > {line}")
+    _write_warnings(answer)
+
+
+def _write_gpus(answer: Json) -> None:
+    for gpu in answer["gpus"]:
+        memory = gpu["memory_bytes"]
+        shown = f"{memory // 2**20:>9,} MiB" if memory else f"{'not known':>13}"
+        print(f"{gpu['id']:<24} {shown}  {gpu['name']}")
+
+
 _WRITERS: Mapping[str, Callable[[Json], None]] = {
     "models": _write_models,
     "show": _write_show,
     "estimate": _write_estimate,
+    "plan": _write_plan,
+    "gpus": _write_gpus,
 }
 
 

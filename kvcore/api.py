@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kvcore import catalog, engines, formats
+from kvcore import accelerators, catalog, engines, formats
 from kvcore.errors import InvalidJson, KvcoreError, Notice, UnknownMethod
 from kvcore.estimate import (
     CacheFormats,
@@ -33,6 +33,7 @@ from kvcore.params import (
     scope_of,
     settings_of,
 )
+from kvcore.planning import answer_plan
 
 MAX_POINTS: Final = 512
 
@@ -259,6 +260,29 @@ def _options(given: Mapping[str, object]) -> Json:
     }
 
 
+def _gpus(given: Mapping[str, object]) -> Json:
+    Params(given, frozenset())
+    return {
+        "gpus": [
+            {
+                "id": device.id,
+                "name": device.name,
+                "vendor": device.vendor,
+                "category": device.category,
+                "aliases": list(device.aliases),
+                "memory_bytes": device.memory_bytes,
+                "framework_bytes": device.framework_bytes,
+                "memory_source": device.memory_source,
+                "working_set_estimated": device.working_set_estimated,
+                "bandwidth_bytes_per_second": device.bandwidth_bytes_per_second,
+                "year": device.year,
+                "note": device.note,
+            }
+            for device in accelerators.load().values()
+        ]
+    }
+
+
 def _bits_text(bits: float | None) -> str | None:
     return None if bits is None else f"{bits:g}"
 
@@ -269,6 +293,8 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "show": _show,
     "estimate": _estimate,
     "curve": _curve,
+    "plan": answer_plan,
+    "gpus": _gpus,
 }
 
 

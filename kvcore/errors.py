@@ -11,6 +11,8 @@
     │   ├── UnknownFormat       no number format of that name
     │   ├── UnknownEngine       no engine or engine version of that name
     │   ├── UnknownOption       an engine has no option of that name
+    │   ├── UnknownAccelerator  no device of that name
+    │   ├── MemoryUnknown       a device whose memory nobody has published
     │   └── UnknownMethod       the api has no method of that name
     └── Unsupported             it can be read, but not computed
         ├── UnsupportedModel    an architecture whose cache is not known
@@ -104,6 +106,18 @@ class UnknownOption(InvalidInput):
     sentence = "{engine} has no option {option!r}. Known: {known}."
 
 
+class UnknownAccelerator(InvalidInput):
+    code = "unknown_accelerator"
+    sentence = "No accelerator is called {accelerator!r}. Close names: {suggestions}."
+
+
+class MemoryUnknown(InvalidInput):
+    code = "memory_unknown"
+    sentence = (
+        "Nobody has published what {accelerator} reports: give its memory in MiB."
+    )
+
+
 class UnknownMethod(InvalidInput):
     code = "unknown_method"
     sentence = "The api has no method {method!r}. Known: {known}."
@@ -177,6 +191,18 @@ WARNINGS: Final[Mapping[str, str]] = {
     "cache_shared_between_layers": (
         "{layers} layers reuse the cache of another layer and store nothing."
     ),
+    "working_set_estimated": (
+        "macOS lets the GPU use about {bytes} bytes of {ram} bytes of RAM: an estimate."
+    ),
+    "reserve_estimated": "The reserve of {bytes} bytes per GPU is an estimate.",
+    "weights_estimated": (
+        "The weights of {bytes} bytes are counted from the config as {format}."
+    ),
+    "kv_heads_replicated": (
+        "{tp} tensor-parallel ranks share {num_kv_heads} KV heads: each is kept "
+        "{copies} times."
+    ),
+    "latent_replicated": "Each of {tp} tensor-parallel ranks keeps the whole latent.",
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }
 """Warning code -> English sentence."""

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import lcm
 
-from kvcore.cache import CacheSpec, CrossAttention, Heads, SharedCache
+from kvcore.cache import (
+    CacheSpec,
+    CompressedAttention,
+    CrossAttention,
+    Heads,
+    LatentAttention,
+    SharedCache,
+)
 from kvcore.errors import Notice
 
 Layer = tuple[CacheSpec, ...]
@@ -75,6 +82,12 @@ class Model:
     @property
     def num_shared_layers(self) -> int:
         return sum(n for spec, n in self.groups if isinstance(spec, SharedCache))
+
+    @property
+    def is_latent(self) -> bool:
+        """Whether a layer keeps what no tensor parallelism can cut: MLA, V4 rows."""
+        whole = (LatentAttention, CompressedAttention)
+        return any(isinstance(spec, whole) for spec, _ in self.groups)
 
     @property
     def num_kv_heads(self) -> int | None:

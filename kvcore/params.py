@@ -7,6 +7,7 @@ from typing import Final
 
 from kvcore import catalog, engines
 from kvcore.engines.base import Engine, Settings
+from kvcore.engines.none import NoEngine
 from kvcore.errors import InvalidArgument, MissingField, UnknownOption
 from kvcore.estimate import Scope
 from kvcore.importers import hf_config
@@ -91,6 +92,7 @@ ENGINE: Final = frozenset(
 ESTIMATE: Final = MODEL | SCOPE | FORMATS | ENGINE
 
 DEFAULT_TOKENS: Final = 8192
+NONE: Final = NoEngine()
 
 
 def model_of(params: Params) -> Model:
@@ -108,6 +110,17 @@ def model_of(params: Params) -> Model:
     if model is None:
         raise MissingField(field="model")
     raise invalid("model", model, "a name or a config object")
+
+
+def config_of(params: Params) -> Mapping[str, object]:
+    """The config behind `model_of`, for what is counted from it (parameters)."""
+    text = params.get("model_text")
+    if isinstance(text, str):
+        return hf_config.parse(text)
+    model = params.get("model")
+    if isinstance(model, Mapping):
+        return model
+    return catalog.find(params.text("model", "")).config
 
 
 def scope_of(params: Params, model: Model, tokens: int | None = None) -> Scope:
@@ -141,6 +154,12 @@ def engine_of(params: Params) -> Engine | None:
                 raise invalid(option, params.get(option), "an engine to go with it")
         return None
     return engines.find(name)
+
+
+def plan_engine_of(params: Params) -> Engine:
+    """The engine of a plan; logical bytes alone where none is named."""
+    name = params.text("engine", "none")
+    return NONE if name == "none" else engines.find(name)
 
 
 def settings_of(engine: Engine, params: Params) -> Settings:

@@ -170,6 +170,20 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankMemory:
+    """What an engine's memory rule is applied to, in bytes of one rank.
+
+    `total_bytes` is what the runtime sees of the device; `fraction` the setting the
+    engine multiplies by (None: its default).
+    """
+
+    total_bytes: int
+    weight_bytes: int
+    reserve_bytes: int
+    fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolGroup:
     """Layers that share pages of one size: what one request of full length takes."""
 
@@ -210,6 +224,10 @@ class Engine(ABC):
     id: ClassVar[str]
     versions: ClassVar[tuple[str, ...]]
     options: ClassVar[tuple[Option, ...]]
+    layers_first: ClassVar[bool] = False
+    """Whether it spreads whole layers over GPUs unless told otherwise."""
+    captures_graphs: ClassVar[bool] = False
+    """Whether it keeps captured CUDA graphs in memory."""
 
     @abstractmethod
     def allocate(
@@ -228,6 +246,24 @@ class Engine(ABC):
     ) -> Pool | None:
         """How the engine cuts a pool of `pool_bytes`; None if it has no pool."""
         return None
+
+    def memory_fraction(self, model: Model, settings: Settings) -> float | None:
+        """The engine's own default fraction, None if it has no such setting."""
+        return None
+
+    def batched_tokens(self, settings: Settings) -> int:
+        """Tokens of one step: what was asked, else the engine's default."""
+        return settings.batched_tokens or 2048
+
+    def budget(
+        self, memory: RankMemory, model: Model, settings: Settings
+    ) -> tuple[int, int]:
+        """(usable bytes, pool bytes) of a rank by the engine's memory rule.
+
+        The default has no rule: what weights and reserve leave is the pool.
+        """
+        left = memory.total_bytes - memory.weight_bytes - memory.reserve_bytes
+        return memory.total_bytes, max(left, 0)
 
     def formats(
         self, model: Model, kv: str, indexer: str, state: str, settings: Settings

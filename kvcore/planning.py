@@ -1,0 +1,298 @@
+"""The `plan` of the api: parameters -> Scenario, Plan -> JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kvcore import accelerators, catalog, parameters, weights
+from kvcore.accelerators import OTHER, Accelerator
+from kvcore.deployment import Parallelism, parallelism
+from kvcore.engines.base import Engine, Pool, Settings
+from kvcore.errors import InvalidArgument, MissingField, Notice
+from kvcore.model import Model
+from kvcore.params import (
+    FORMATS,
+    MODEL,
+    Params,
+    config_of,
+    format_names,
+    invalid,
+    model_of,
+    plan_engine_of,
+)
+from kvcore.plan import Plan, Scenario, WeightBytes, device_traits, plan
+
+Json = dict[str, Any]
+
+DEFAULT_CONTEXT: Final = 32768
+DEFAULT_CONCURRENCY: Final = 1
+
+PLAN: Final = (
+    MODEL
+    | FORMATS
+    | frozenset(
+        {
+            "gpu",
+            "gpus",
+            "memory_mib",
+            "engine",
+            "engine_version",
+            "engine_options",
+            "tp",
+            "pp",
+            "dp",
+            "dcp",
+            "context",
+            "concurrency",
+            "weight_format",
+            "weight_bytes",
+            "block_tokens",
+            "batched_tokens",
+            "memory_fraction",
+            "pool_bytes",
+            "reserve_bytes",
+            "shared_prefix",
+            "draft",
+            "draft_model",
+        }
+    )
+)
+
+
+def answer_plan(given: Mapping[str, object]) -> Json:
+    """The api's `plan`."""
+    params = Params(given, PLAN)
+    scenario = scenario_of(params)
+    return plan_json(scenario, plan(scenario))
+
+
+def scenario_of(params: Params) -> Scenario:
+    """Everything a plan needs, read and checked."""
+    model = model_of(params)
+    config = config_of(params)
+    engine = plan_engine_of(params)
+    device = _device(params)
+    sizes = _sizes(params, engine)
+    settings = _settings(params, engine, sizes, device)
+    counts = parameters.count(config, model)
+    context = params.integer("context", None)
+    if context is None:
+        context = min(DEFAULT_CONTEXT, model.max_context or DEFAULT_CONTEXT)
+    return Scenario(
+        model=model,
+        engine=engine,
+        settings=settings,
+        formats=engine.formats(model, *format_names(params), settings),
+        device=device,
+        sizes=sizes,
+        weights=_weights(params, config, model, counts),
+        context=_at_least("context", context, 1),
+        concurrency=_at_least(
+            "concurrency",
+            params.integer("concurrency", DEFAULT_CONCURRENCY) or 0,
+            1,
+        ),
+        sparse=bool(counts.experts),
+        draft=params.flag("draft"),
+        fraction=_fraction(params),
+        pool_bytes=_optional(params, "pool_bytes", 0),
+        reserve_bytes=_optional(params, "reserve_bytes", 0),
+        shared_prefix=_at_least(
+            "shared_prefix", params.integer("shared_prefix", 0) or 0, 0
+        ),
+    )
+
+
+def _device(params: Params) -> Accelerator:
+    name = params.text("gpu", "")
+    memory = params.integer("memory_mib", None)
+    if not name and memory is None:
+        raise MissingField(field="gpu")
+    if name in ("", OTHER):
+        if memory is None:
+            raise MissingField(field="memory_mib")
+        return accelerators.other(_at_least("memory_mib", memory, 1))
+    found = accelerators.find(name)
+    if memory is None:
+        return found
+    return accelerators.with_memory(found, _at_least("memory_mib", memory, 1))
+
+
+def _sizes(params: Params, engine: Engine) -> Parallelism:
+    given = {
+        name: _optional(params, name, 1) for name in ("gpus", "tp", "pp", "dp", "dcp")
+    }
+    return parallelism(
+        given["gpus"],
+        given["tp"],
+        given["pp"],
+        given["dp"],
+        given["dcp"] or 1,
+        layers_first=engine.layers_first,
+    )
+
+
+def _settings(
+    params: Params, engine: Engine, sizes: Parallelism, device: Accelerator
+) -> Settings:
+    return engine.settings(
+        params.text("engine_version", "") or None,
+        params.mapping("engine_options"),
+        tp=sizes.tp,
+        pp=sizes.pp,
+        dp=sizes.dp,
+        dcp=sizes.dcp,
+        block_tokens=_optional(params, "block_tokens", 1),
+        batched_tokens=_optional(params, "batched_tokens", 1),
+        device=device_traits(device),
+    )
+
+
+def _weights(
+    params: Params,
+    config: Mapping[str, object],
+    model: Model,
+    counts: parameters.ParameterCounts,
+) -> WeightBytes:
+    """Bytes as given, of the known checkpoint, or counted in a format."""
+    name = params.text("weight_format", "auto")
+    fmt = (
+        weights.format_of(config, model.kv_format)
+        if name == "auto"
+        else weights.find(name)
+    )
+    parts = weights.bytes_by_part(counts, fmt)
+    given = _optional(params, "weight_bytes", 0)
+    if given is not None:
+        return WeightBytes(total=given, parts=parts, format=fmt.id, source="given")
+    known = _checkpoint(params) if name == "auto" else None
+    if known is not None:
+        return WeightBytes(total=known, parts=parts, format=fmt.id, source="checkpoint")
+    total = sum(parts.values())
+    return WeightBytes(total=total, parts=parts, format=fmt.id, source="counted")
+
+
+def _checkpoint(params: Params) -> int | None:
+    name = params.get("model")
+    if params.get("model_text") is not None or not isinstance(name, str):
+        return None
+    known = catalog.find(name).weights
+    return known.bytes if known else None
+
+
+def _fraction(params: Params) -> float | None:
+    value = params.get("memory_fraction")
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            raise invalid("memory_fraction", value, "a number up to 1") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise invalid("memory_fraction", value, "a number up to 1")
+    if not 0 < value <= 1:
+        raise invalid("memory_fraction", value, "a number above 0, up to 1")
+    return float(value)
+
+
+def _optional(params: Params, name: str, minimum: int) -> int | None:
+    value = params.integer(name, None)
+    return None if value is None else _at_least(name, value, minimum)
+
+
+def _at_least(argument: str, value: int, minimum: int) -> int:
+    if not minimum <= value <= 10**15:
+        raise InvalidArgument(
+            argument=argument,
+            value=str(value),
+            expected=f"a whole number from {minimum}",
+        )
+    return value
+
+
+def plan_json(scenario: Scenario, found: Plan) -> Json:
+    rank = found.rank
+    return {
+        "verdict": found.verdict,
+        "short_bytes": found.short_bytes,
+        "engine": scenario.engine.id,
+        "engine_version": scenario.settings.version,
+        "gpu": scenario.device.id,
+        "gpus": scenario.sizes.gpus,
+        "tp": scenario.sizes.tp,
+        "pp": scenario.sizes.pp,
+        "dp": scenario.sizes.dp,
+        "dcp": scenario.sizes.dcp,
+        "context": scenario.context,
+        "concurrency": scenario.concurrency,
+        "formats": {
+            "kv": scenario.formats.kv.id,
+            "indexer": scenario.formats.indexer.id,
+            "state": scenario.formats.state.id,
+            "weights": scenario.weights.format,
+        },
+        "weights": {
+            "total_bytes": scenario.weights.total,
+            "source": scenario.weights.source,
+        },
+        "rank": {
+            "memory_bytes": rank.memory_bytes,
+            "usable_bytes": rank.usable_bytes,
+            "weight_bytes": rank.weight_bytes,
+            "reserve_bytes": rank.reserve_bytes,
+            "pool_bytes": rank.pool_bytes,
+            "used_bytes": found.allocated_bytes,
+        },
+        "reserve": {
+            "low_bytes": rank.reserve.low_bytes,
+            "high_bytes": rank.reserve.high_bytes,
+            "parts": {name: part.typical for name, part in rank.reserve.parts.items()},
+        },
+        "pool": None if found.pool is None else _pool_json(found.pool),
+        "request": {
+            "logical_bytes": found.logical_request_bytes,
+            "allocated_bytes": found.request_bytes,
+            "blocks": _request_blocks(found.pool),
+        },
+        "allocated": {
+            "bytes_per_rank": found.allocated_bytes,
+            "components": dict(found.allocation.components),
+            "items": dict(found.allocation.items),
+        },
+        "max_concurrency": found.max_concurrency,
+        "max_requests": found.max_requests,
+        "max_context": found.max_context,
+        "min_gpus": found.min_gpus,
+        "warnings": _notices_json(found.notices),
+    }
+
+
+def _pool_json(pool: Pool) -> Json:
+    return {
+        "block_tokens": pool.block_tokens,
+        "block_bytes": pool.block_bytes,
+        "blocks": pool.blocks,
+        "tokens": pool.tokens,
+        "bytes_per_token": pool.bytes_per_token,
+        "log_lines": list(pool.log_lines),
+        "groups": [
+            {
+                "kind": group.kind,
+                "layers": group.layers,
+                "block_tokens": group.block_tokens,
+                "page_bytes": group.page_bytes,
+                "blocks_per_request": group.blocks_per_request,
+            }
+            for group in pool.groups
+        ],
+    }
+
+
+def _request_blocks(pool: Pool | None) -> int:
+    return sum(group.blocks_per_request for group in pool.groups) if pool else 0
+
+
+def _notices_json(found: tuple[Notice, ...]) -> list[Json]:
+    return [notice.to_json() for notice in found]
