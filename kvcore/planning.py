@@ -166,10 +166,17 @@ def _weights(
     given = _optional(params, "weight_bytes", 0)
     if given is not None:
         return WeightBytes(total=given, parts=parts, format=fmt.id, source="given")
+    total = sum(parts.values())
     known = _checkpoint(params) if name == "auto" else None
     if known is not None:
-        return WeightBytes(total=known, parts=parts, format=fmt.id, source="checkpoint")
-    total = sum(parts.values())
+        # A config that does not say how its weights are stored is not believed.
+        same = abs(known - total) * 20 <= known
+        return WeightBytes(
+            total=known,
+            parts=parts,
+            format=fmt.id if same else "checkpoint",
+            source="checkpoint",
+        )
     return WeightBytes(total=total, parts=parts, format=fmt.id, source="counted")
 
 

@@ -68,6 +68,15 @@ def _matrices(id: str, bits: str, source: str) -> WeightFormat:
     return WeightFormat(id=id, bits=Fraction(bits), quantised=MATRICES, source=source)
 
 
+def _mlx(id: str, bits: str) -> WeightFormat:
+    return WeightFormat(
+        id=id,
+        bits=Fraction(bits),
+        quantised=_ALL_BUT_NORMS,
+        source="MLX affine: fp16 scale and bias per 64, embeddings included",
+    )
+
+
 WEIGHT_FORMATS: Final[Mapping[str, WeightFormat]] = MappingProxyType(
     {
         fmt.id: fmt
@@ -79,6 +88,11 @@ WEIGHT_FORMATS: Final[Mapping[str, WeightFormat]] = MappingProxyType(
             _matrices("int8", "8", "one scale per output channel"),
             _matrices("int4_g128", "4.15625", "AWQ and GPTQ: fp16 scale, 4-bit zero"),
             _matrices("int4_g32", "4.625", "GPTQ: fp16 scale and 4-bit zero per 32"),
+            _mlx("int8_g64", "8.5"),
+            _mlx("int6_g64", "6.5"),
+            _mlx("int5_g64", "5.5"),
+            _mlx("int4_g64", "4.5"),
+            _mlx("int3_g64", "3.5"),
             _matrices("int4_sym_g128", "4.125", "compressed-tensors W4A16"),
             _matrices("nvfp4", "4.5", "E4M3 scale per 16 elements"),
             WeightFormat(
