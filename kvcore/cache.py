@@ -167,12 +167,17 @@ class CrossAttention(Heads):
 class LatentAttention(CacheSpec):
     """MLA: one latent and one decoupled rotary key per token, for all heads.
 
-    `window` is set on layers whose latents are windowed (dots3).
+    `window` is set on layers whose latents are windowed (dots3). The last three are
+    what the latent expands to, for engines that keep that instead: heads and the
+    widths of one head's key and value (0 where the config does not say).
     """
 
     kv_lora_rank: int
     qk_rope_head_dim: int
     window: int | None = None
+    num_heads: int = 0
+    head_dim: int = 0
+    value_head_dim: int = 0
     kind: ClassVar[str] = "latent_attention"
     source: ClassVar[str] = "DeepSeek-V2, arXiv 2405.04434, section 2.1"
 

@@ -13,7 +13,7 @@ from kvcore.cache import (
     SlidingWindowAttention,
 )
 from kvcore.errors import InvalidField
-from kvcore.importers.fields import Fields, shown
+from kvcore.importers.fields import MAX_INTEGER, Fields, shown
 from kvcore.importers.layer_kinds import Kind, family_of, window_of
 from kvcore.model import Layer
 
@@ -192,11 +192,37 @@ def is_latent(fields: Fields) -> bool:
     return fields.optional_integer("kv_lora_rank", minimum=0) not in (None, 0)
 
 
+def latent_attention(
+    fields: Fields, rank: int, rope: int, window: int | None = None
+) -> LatentAttention:
+    """A latent, and what it expands to as far as the config or its class says."""
+    plain = _stated(fields, "qk_nope_head_dim")
+    value = _stated(fields, "v_head_dim")
+    known = bool(plain and value)
+    return LatentAttention(
+        kv_lora_rank=rank,
+        qk_rope_head_dim=rope,
+        window=window,
+        num_heads=(query_heads(fields) or 0) if known else 0,
+        head_dim=plain + rope if known else 0,
+        value_head_dim=value if known else 0,
+    )
+
+
+def _stated(fields: Fields, name: str) -> int:
+    """A number no logical byte depends on: not required, and no assumption noted."""
+    value = fields.config.get(name, fields.defaults.get(name))
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return value if 0 <= value <= MAX_INTEGER else 0
+
+
 def full_attention(fields: Fields) -> FullAttention | LatentAttention:
     if is_latent(fields):
-        return LatentAttention(
-            kv_lora_rank=fields.integer("kv_lora_rank"),
-            qk_rope_head_dim=fields.integer("qk_rope_head_dim", minimum=0),
+        return latent_attention(
+            fields,
+            fields.integer("kv_lora_rank"),
+            fields.integer("qk_rope_head_dim", minimum=0),
         )
     geometry = full_geometry(fields)
     return FullAttention(
@@ -218,12 +244,11 @@ def windowed_attention(
         if rank is None and family_of(fields.model_type) == "dots3_note":
             rank = 1024
             fields.assume("swa_kv_lora_rank", rank)
-        return LatentAttention(
-            kv_lora_rank=rank or fields.integer("kv_lora_rank"),
-            qk_rope_head_dim=fields.integer(
-                "swa_qk_rope_head_dim", "qk_rope_head_dim", minimum=0
-            ),
-            window=window,
+        return latent_attention(
+            fields,
+            rank or fields.integer("kv_lora_rank"),
+            fields.integer("swa_qk_rope_head_dim", "qk_rope_head_dim", minimum=0),
+            window,
         )
     geometry = sliding_geometry(fields)
     return SlidingWindowAttention(
