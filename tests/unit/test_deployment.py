@@ -1,0 +1,110 @@
+"""Parallel sizes and shares of weights, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from kvcore import catalog
+from kvcore.deployment import (
+    Parallelism,
+    check_shards,
+    kv_head_copies,
+    parallelism,
+    rank_weight_bytes,
+    stage_layers,
+)
+from kvcore.errors import DoesNotShard, InvalidArgument
+from kvcore.weights import PARTS
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((8, None, None, None), (8, 1, 1)),
+        ((8, 4, None, None), (4, 1, 2)),
+        ((8, 4, 2, None), (4, 2, 1)),
+        ((8, None, 2, None), (4, 2, 1)),
+        ((8, None, None, 8), (1, 1, 8)),
+        ((None, 4, 2, None), (4, 2, 1)),
+        ((None, None, None, None), (1, 1, 1)),
+    ],
+)
+def test_gpus_nobody_spoke_for_go_to_tp_then_dp(
+    given: tuple[int | None, ...], expected: tuple[int, ...]
+) -> None:
+    found = parallelism(*given, 1)
+    assert (found.tp, found.pp, found.dp) == expected
+
+
+def test_llama_cpp_spreads_layers() -> None:
+    found = parallelism(4, None, None, None, 1, layers_first=True)
+    assert (found.tp, found.pp, found.dp) == (1, 4, 1)
+
+
+@pytest.mark.parametrize(
+    "given", [(8, 3, None, None), (8, 2, 2, 1), (2, 4, None, None)]
+)
+def test_sizes_that_do_not_multiply_are_refused(given: tuple[int | None, ...]) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        parallelism(*given, 1)
+    assert caught.value.params["argument"] == "gpus"
+
+
+def test_tp_must_divide_query_heads() -> None:
+    """Qwen2.5-7B has 28: 8 is refused, 4 and 7 are legal."""
+    model = catalog.model("qwen2.5-7b-instruct")
+    with pytest.raises(DoesNotShard) as caught:
+        check_shards(model, Parallelism(tp=8))
+    assert caught.value.params["legal"] == [1, 2, 4, 7, 14, 28]
+    check_shards(model, Parallelism(tp=7))
+
+
+def test_pp_cannot_outnumber_layers() -> None:
+    model = catalog.model("llama-3.1-8b")
+    with pytest.raises(DoesNotShard):
+        check_shards(model, Parallelism(pp=33))
+
+
+def test_kv_heads_are_repeated_where_ranks_outnumber_them() -> None:
+    """Qwen3-30B-A3B has 4 KV heads."""
+    model = catalog.model("qwen3-30b-a3b")
+    assert [kv_head_copies(model, tp) for tp in (1, 2, 4, 8, 16)] == [1, 1, 1, 2, 4]
+
+
+def parts_of(**given: int) -> dict[str, int]:
+    return {**dict.fromkeys(PARTS, 0), **given}
+
+
+def test_shares_of_weights() -> None:
+    model = catalog.model("llama-3.1-8b")  # 32 layers
+    parts = parts_of(embeddings=800, output_head=800, dense_mlp=3200, norms=100)
+    total = 4900
+    # TP 4: a quarter of all matrices, norms whole.
+    assert rank_weight_bytes(parts, model, Parallelism(tp=4), total) == (
+        200 + 200 + 800 + 100
+    )
+    # PP 3: 11 of 32 layers, one of the two tables.
+    assert rank_weight_bytes(parts, model, Parallelism(pp=3), total) == (
+        800 + 3200 * 11 // 32 + 100
+    )
+    # DP repeats everything.
+    assert rank_weight_bytes(parts, model, Parallelism(dp=4), total) == total
+
+
+def test_expert_parallelism_spreads_experts_over_all_ranks() -> None:
+    model = catalog.model("deepseek-v3")
+    parts = parts_of(experts=6400, attention=640)
+    plain = Parallelism(dp=8)
+    spread = Parallelism(dp=8, expert_parallel=True)
+    assert rank_weight_bytes(parts, model, plain, 7040) == 7040
+    assert rank_weight_bytes(parts, model, spread, 7040) == 800 + 640
+
+
+def test_a_known_total_is_shared_in_the_counted_proportions() -> None:
+    model = catalog.model("llama-3.1-8b")
+    parts = parts_of(dense_mlp=1000, norms=0)
+    assert rank_weight_bytes(parts, model, Parallelism(tp=4), 2000) == 500
+
+
+def test_the_fullest_stage() -> None:
+    assert [stage_layers(80, n) for n in (1, 3, 7)] == [80, 27, 12]
