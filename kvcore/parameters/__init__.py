@@ -15,7 +15,7 @@ from typing import Final
 
 import kvcore.parameters.attention
 import kvcore.parameters.states  # noqa: F401 - both register their formulas
-from kvcore.cache import CacheSpec, Heads
+from kvcore.cache import Heads
 from kvcore.importers.fields import Fields
 from kvcore.importers.hf_config import class_defaults, from_params, text_config
 from kvcore.importers.layer_kinds import LAYERS, family_of
@@ -25,7 +25,7 @@ from kvcore.parameters.draft import draft
 from kvcore.parameters.extras import EXTRAS
 from kvcore.parameters.feedforward import blocks, feed_forward
 from kvcore.parameters.mixer import mixer
-from kvcore.parameters.shape import HIDDEN, Parts, Shape, linear, parts
+from kvcore.parameters.shape import HIDDEN, Parts, Shape, linear, parts, times
 from kvcore.parameters.vision import towers
 
 __all__ = ["ParameterCounts", "count"]
@@ -79,13 +79,7 @@ class ParameterCounts:
 def count(config: Mapping[str, object], model: Model) -> ParameterCounts:
     """The parameters of `config`, whose layers are `model`'s."""
     shape = shape_of(config, model)
-    found = Parts()
-    for i, layer in enumerate(shape.caches):
-        for spec in layer:
-            if owns_weights(shape, spec, i):
-                found.update(mixer(spec, shape, i))
-    for i, block in enumerate(blocks(shape)):
-        found.update(feed_forward(shape, block, i))
+    found = mixers(shape) + feed_forwards(shape)
     for extra in EXTRAS.get(shape.family, ()):
         found.update(extra(shape))
     found.update(tables(shape))
@@ -101,6 +95,24 @@ def count(config: Mapping[str, object], model: Model) -> ParameterCounts:
 COUNTED: Final = tuple(
     field.name for field in fields(ParameterCounts) if field.name != "uncounted"
 )
+
+
+def mixers(shape: Shape) -> Parts:
+    """Attention and states of all layers, equal layers counted once."""
+    found = Parts()
+    owned = [owns_weights(shape, i) for i in range(len(shape.caches))]
+    for i, layers in shape.alike(owned).items():
+        for spec in shape.caches[i] if owned[i] else states(shape.caches[i]):
+            found.update(times(layers, mixer(spec, shape, i)))
+    return found
+
+
+def feed_forwards(shape: Shape) -> Parts:
+    """Feed-forward blocks of all layers, equal blocks counted once."""
+    found, kinds = Parts(), blocks(shape)
+    for i, layers in shape.alike(kinds).items():
+        found.update(times(layers, feed_forward(shape, kinds[i], i)))
+    return found
 
 
 def shape_of(config: Mapping[str, object], model: Model) -> Shape:
@@ -133,11 +145,13 @@ def distinct_layers(reader: Fields, model: Model) -> tuple[Layer, ...]:
     return model.layers[:start] + model.layers[start + repeats :]
 
 
-def owns_weights(shape: Shape, spec: CacheSpec, i: int) -> bool:
+def owns_weights(shape: Shape, i: int) -> bool:
     """Zamba's later uses of a shared block have a cache but no weights."""
-    if not shape.architecture.shared_blocks or not isinstance(spec, Heads):
-        return True
-    return i in shape.block_owners()
+    return not shape.architecture.shared_blocks or i in shape.block_owners()
+
+
+def states(layer: Layer) -> Layer:
+    return tuple(spec for spec in layer if not isinstance(spec, Heads))
 
 
 def tables(shape: Shape) -> Parts:

@@ -83,7 +83,9 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = {
         ),
         _QK_HEAD,
     ),
-    "minimax_m3_vl": replace(_QK_HEAD, indexer_weights=False),
+    **dict.fromkeys(
+        ("minimax_m3", "minimax_m3_vl"), replace(_QK_HEAD, indexer_weights=False)
+    ),
     "exaone_moe": replace(_QK_HEAD, dense_draft=True),
     "kolibri1": replace(_QK_HEAD, layer_norms=4),
     **dict.fromkeys(("lfm2", "lfm2_vl", "lfm2_moe"), replace(_QK_HEAD, tied=TIED)),

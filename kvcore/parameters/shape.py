@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,6 +83,27 @@ class Shape:
                 return own
         return self.integer(*HEADS)
 
+    def alike(self, kinds: Sequence[Hashable]) -> Mapping[int, int]:
+        """First index of each kind of layer -> how many there are.
+
+        Layers are alike that are of the same of `kinds`, keep the same and have the
+        same entry in every list with one entry a layer. The first layer is apart.
+        """
+        size = len(kinds)
+        lists = [
+            value
+            for value in self.fields.config.values()
+            if isinstance(value, list | tuple) and len(value) >= min(size, self.layers)
+        ]
+        found: dict[Hashable, tuple[int, int]] = {}
+        for i in range(size):
+            kept = self.caches[i] if i < len(self.caches) else ()
+            stated = tuple(repr(entry[i]) for entry in lists if i < len(entry))
+            key = (kinds[i], kept, stated, i == 0)
+            first, count = found.get(key, (i, 0))
+            found[key] = (first, count + 1)
+        return dict(found.values())
+
     def slides(self, i: int) -> bool:
         """Whether layer `i` has a window."""
         return self.keeps(i, SlidingWindowAttention)
@@ -122,6 +144,11 @@ def finite(fields: Fields, name: str) -> float | None:
 def linear(inputs: int, outputs: int, bias: bool = False) -> int:
     """A matrix, and a vector where it has a bias."""
     return inputs * outputs + (outputs if bias else 0)
+
+
+def times(layers: int, one: Parts) -> Parts:
+    """The parts of `layers` equal layers."""
+    return Counter({name: layers * number for name, number in one.items()})
 
 
 def parts(**counts: int) -> Parts:
