@@ -74,6 +74,22 @@ def kimi_delta_attention(fields: Fields) -> KimiDeltaAttention:
     )
 
 
+def bailing_hybrid(fields: Fields) -> KimiDeltaAttention | LightningAttention:
+    """Ling 3.0 has KDA; Ling 2.5 and 2.6 lightning attention without convolution.
+
+    Only the latter state the group norm of lightning attention and no key of KDA (the
+    released Ling-2.6-flash has 107.49e9 parameters, which only this reading gives).
+    """
+    kda = ("linear_head_dim", "linear_num_heads", "linear_conv_kernel_dim")
+    stated = (*kda, "short_conv_kernel_size", "linear_attn_config")
+    if "group_norm_size" in fields and not any(k in fields.config for k in stated):
+        return LightningAttention(
+            num_heads=fields.integer("num_attention_heads"),
+            head_dim=fields.integer("head_dim"),
+        )
+    return kimi_delta_attention(fields)
+
+
 def lightning_attention(fields: Fields) -> LightningAttention:
     geometry = full_geometry(fields)
     return LightningAttention(
@@ -206,7 +222,7 @@ FAMILIES: Final[Mapping[str, Reader]] = {
         gated_delta_net,
     ),
     **dict.fromkeys(
-        ("kimi_linear", "kimi_k3", "bailing_hybrid", "glm5_next", "solar_open2"),
+        ("kimi_linear", "kimi_k3", "glm5_next", "solar_open2"),
         kimi_delta_attention,
     ),
     **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1"), lightning_attention),
@@ -223,6 +239,7 @@ FAMILIES: Final[Mapping[str, Reader]] = {
         ),
         mamba2,
     ),
+    "bailing_hybrid": bailing_hybrid,
     "recurrent_gemma": gated_linear_recurrence,
     "rwkv": rwkv4,
     **dict.fromkeys(("rwkv5", "rwkv6", "rwkv7"), rwkv_matrix),
