@@ -6,6 +6,7 @@ from typing import Final
 
 from kvcore.cache import CacheSpec
 from kvcore.importers.attention import attention_of, is_latent
+from kvcore.importers.compressed import compressed_attention, draft_ratios
 from kvcore.importers.fields import Fields
 from kvcore.importers.indexers import index_dim, indexer_keys
 from kvcore.importers.layer_kinds import (
@@ -15,7 +16,6 @@ from kvcore.importers.layer_kinds import (
     lettered_kinds,
     named_kinds,
 )
-from kvcore.importers.special import compressed_attention, draft_ratios
 from kvcore.model import Layer
 
 COUNTS: Final = (

@@ -18,10 +18,12 @@ from kvcore.datafiles import read_json
 from kvcore.errors import InputTooLarge, InvalidField, InvalidJson, MissingField
 from kvcore.importers.attention import hidden_size, query_heads
 from kvcore.importers.draft import draft_layers
+from kvcore.importers.encoder_decoder import ENCODER_DECODERS
 from kvcore.importers.fields import Fields, shown
 from kvcore.importers.layer_kinds import LAYERS, family_of
 from kvcore.importers.patterns import PATTERNS
-from kvcore.importers.special import BUILDERS, ENCODER_DECODERS, plain_layers
+from kvcore.importers.plain import plain_layers
+from kvcore.importers.special import BUILDERS
 from kvcore.importers.states import FAMILIES as STATE_FAMILIES
 from kvcore.model import Layer, Model
 
