@@ -13,8 +13,8 @@ from kvcore.model import Layer
 
 ENCODER_DECODERS: Final = frozenset(
     (
-        "t5 mt5 umt5 longt5 bart mbart pegasus m2m_100 marian blenderbot blenderbot- "
-        "small whisper moonshine plbart mvp nllb-moe led pegasus_x "
+        "t5 mt5 umt5 longt5 bart mbart pegasus m2m_100 marian blenderbot "
+        "blenderbot-small whisper moonshine plbart mvp nllb-moe led pegasus_x "
         "switch_transformers bigbird_pegasus speech_to_text"
     ).split()
 )
@@ -62,6 +62,19 @@ def _fixed_source(fields: Fields) -> int | None:
     return fields.integer("max_source_positions")
 
 
+def with_cross_attention(
+    layers: tuple[Layer, ...], fields: Fields
+) -> tuple[Layer, ...]:
+    """Layers of any kind, each with a cross attention of its heads (T5Gemma)."""
+    geometry = full_geometry(fields)
+    cross = CrossAttention(
+        num_kv_heads=geometry.num_kv_heads,
+        head_dim=geometry.head_dim,
+        value_head_dim=geometry.value_head_dim,
+    )
+    return tuple((*layer, cross) for layer in layers)
+
+
 def mllama(fields: Fields) -> tuple[Layer, ...]:
     """Layers in cross_attention_layers hold vision tokens instead of text."""
     count = num_layers(fields)
@@ -69,11 +82,6 @@ def mllama(fields: Fields) -> tuple[Layer, ...]:
     if listed is None:
         listed = (3, 8, 13, 18, 23, 28, 33, 38)
         fields.assume("cross_attention_layers", ", ".join(map(str, listed)))
-    geometry = full_geometry(fields)
+    ((cross,),) = with_cross_attention(((),), fields)
     text = full_attention(fields)
-    cross = CrossAttention(
-        num_kv_heads=geometry.num_kv_heads,
-        head_dim=geometry.head_dim,
-        value_head_dim=geometry.value_head_dim,
-    )
     return tuple((cross,) if i in listed else (text,) for i in range(count))

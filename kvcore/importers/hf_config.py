@@ -18,7 +18,10 @@ from kvcore.datafiles import read_json
 from kvcore.errors import InputTooLarge, InvalidField, InvalidJson, MissingField
 from kvcore.importers.attention import hidden_size, query_heads
 from kvcore.importers.draft import draft_layers
-from kvcore.importers.encoder_decoder import ENCODER_DECODERS
+from kvcore.importers.encoder_decoder import (
+    ENCODER_DECODERS,
+    with_cross_attention,
+)
 from kvcore.importers.fields import Fields, shown
 from kvcore.importers.layer_kinds import LAYERS, family_of
 from kvcore.importers.patterns import PATTERNS
@@ -126,6 +129,8 @@ def read(config: Mapping[str, object], name: str = "") -> Model:
     fields = Fields(text, model_type, defaults)
     family = family_of(model_type)
     layers = BUILDERS.get(family, plain_layers)(fields)
+    if attends_to_encoder(family, config):
+        layers = with_cross_attention(layers, fields)
     if not layers:
         raise MissingField(field=LAYERS[0])
     if not is_known(model_type):
@@ -153,6 +158,11 @@ def read(config: Mapping[str, object], name: str = "") -> Model:
         # The reference implementation keeps FP8 rows and FP4 index keys.
         return replace(model, kv_format="fp8", indexer_format="fp4")
     return model
+
+
+def attends_to_encoder(family: str, config: Mapping[str, object]) -> bool:
+    """A decoder of its own kind inside an encoder-decoder (T5Gemma, TrOCR)."""
+    return family not in BUILDERS and config.get("is_encoder_decoder") is True
 
 
 def text_config(config: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
@@ -300,7 +310,7 @@ def encoder_tokens(fields: Fields, config: Mapping[str, object]) -> int:
     family = family_of(fields.model_type)
     if family == "mllama":
         return _vision_tokens(config)
-    if family not in ENCODER_DECODERS:
+    if family not in ENCODER_DECODERS and not attends_to_encoder(family, config):
         return 0
     return (
         fields.optional_integer(

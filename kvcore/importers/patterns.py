@@ -26,6 +26,9 @@ from kvcore.importers.layer_kinds import (
     window_of,
 )
 
+PATTERN_DEFAULTS: Final[Mapping[str, int]] = {"gemma3": 6, "cohere2": 4}
+"""Types whose published configs leave sliding_window_pattern out (Gemma 3 4B)."""
+
 
 def layer_kinds(fields: Fields) -> Kinds:
     """One kind per layer, in order: the config's own list, else the pattern."""
@@ -69,8 +72,11 @@ def _sliding_pattern(fields: Fields, count: int) -> Kinds:
             "sliding" if pattern[i % len(pattern)] == "L" else "full"
             for i in range(count)
         )
-    period = fields.integer("sliding_window_pattern", "_sliding_window_pattern")
-    return _every(period)(fields, count)
+    default = PATTERN_DEFAULTS.get(family_of(fields.model_type))
+    names = ("sliding_window_pattern", "_sliding_window_pattern")
+    if default is None:
+        return _every(fields.integer(*names))(fields, count)
+    return _every(fields.integer_or(default, *names))(fields, count)
 
 
 Pattern = Callable[[Fields, int], Kinds]
@@ -219,7 +225,7 @@ def _afmoe(fields: Fields, count: int) -> Kinds:
 
 
 def _modernbert_decoder(fields: Fields, count: int) -> Kinds:
-    period = fields.integer("global_attn_every_n_layers")
+    period = fields.integer_or(3, "global_attn_every_n_layers")
     return _first_of_every(period)(fields, count)
 
 
@@ -329,6 +335,9 @@ PATTERNS: Final[Mapping[str, Pattern]] = {
     ),
     **dict.fromkeys(("ministral3", "phimoe", "unlimited_ocr"), _windowed_throughout),
     **dict.fromkeys(
+        ("kyutai_speech_to_text", "voxtral_realtime"), _windowed_throughout
+    ),
+    **dict.fromkeys(
         ("qwen2", "qwen2_vl", "qwen2_5_vl", "qwen3", "qwen3_vl", "deepseek_ocr2"),
         _qwen2,
     ),
@@ -336,15 +345,16 @@ PATTERNS: Final[Mapping[str, Pattern]] = {
     "qwen3_moe": _qwen3_moe,
     "qwen3_vl_moe": _all("full"),
     "dots1": _dots1,
-    **dict.fromkeys(("gemma2", "vaultgemma", "gpt_oss", "t5gemma"), _every(2)),
+    **dict.fromkeys(("gemma2", "vaultgemma", "gpt_oss", "t5_gemma_module"), _every(2)),
     "gemma3": _sliding_pattern,
     "cohere2": _sliding_pattern,
     "exaone4": _sliding_pattern,
     "exaone_moe": _sliding_pattern,
+    "t5gemma2_decoder": _every(6),
     "gemma3n": _every(5),
     "kolibri1": _every(5),
-    **dict.fromkeys(("gemma4", "gemma4_unified"), _gemma4),
-    "olmo3": _every(4),
+    **dict.fromkeys(("gemma4", "gemma4_unified", "diffusion_gemma"), _gemma4),
+    **dict.fromkeys(("olmo3", "dory"), _every(4)),
     "beam": _beam,
     "cohere2_moe": _cohere2_moe,
     **dict.fromkeys(("cwm", "granite_swa", "granitemoe_swa"), _first_of_every(4)),

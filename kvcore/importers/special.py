@@ -13,7 +13,7 @@ from kvcore.importers.encoder_decoder import ENCODER_DECODERS, encoder_decoder, 
 from kvcore.importers.fields import Fields
 from kvcore.importers.irregular_heads import block_configs, listed_heads
 from kvcore.importers.layer_kinds import Kinds, num_layers
-from kvcore.importers.loops import longcat_flash, looped
+from kvcore.importers.loops import dory, hrm_text, longcat_flash, looped
 from kvcore.importers.plain import plain_layers
 from kvcore.model import Layer
 from kvcore.states import Mamba
@@ -96,6 +96,8 @@ BUILDERS: Final[Mapping[str, Builder]] = {
     "mllama": mllama,
     "longcat_flash": longcat_flash,
     "inkling2_loop": looped,
+    "dory": dory,
+    "hrm_text": hrm_text,
     "phi4flash": phi4flash,
     "hymba": hymba,
     "openelm": openelm,

@@ -64,10 +64,6 @@ KDA: Final = [
     case("kimi-linear-48b-a3b-instruct", 1000, {"state_format": "bf16"},
          state=20 * (32 * 128 * 128 * 2 + 3 * (3 * 32 * 128) * 2),
          kv=7 * 1000 * (512 + 64) * 2),
-    # every 8th of 32 layers is latent
-    case("ling-2.6-flash", 131_072,
-         state=28 * (32 * 128 * 128 * 4 + 3 * (3 * 32 * 128) * 2),
-         kv=4 * 131_072 * (512 + 64) * 2),
     case("ling-3.0-flash", 100, {"kv_format": "fp8"},
          state=35 * (32 * 128 * 128 * 4 + 3 * (3 * 32 * 128) * 2),
          kv=7 * 100 * (512 + 64)),
@@ -186,6 +182,9 @@ LIGHTNING: Final = [
     case("minimax-m1-80k", 7, {"no_state": True}, kv=10 * 7 * 2 * 8 * 128 * 2),
     case("minimax-m1-80k", 1000, {"checkpoint_interval": 500},
          state=2 * 70 * 64 * 128 * 128 * 4, kv=10 * 1000 * 2 * 8 * 128 * 2),
+    # every 8th of 32 layers is latent, the others have 32 heads of 128
+    case("ling-2.6-flash", 131_072, state=28 * 32 * 128 * 128 * 4,
+         kv=4 * 131_072 * (512 + 64) * 2),
     # a list of 0 (lightning) and 1 (softmax)
     case(
         {"model_type": "minimax_text_01", "num_hidden_layers": 5, "hidden_size": 64,
