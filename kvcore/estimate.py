@@ -18,14 +18,17 @@ MAX_SEQUENCES = 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheFormats:
-    """The number format of each part of a cache."""
+    """The number format of each part of a cache; `value` where it is not the keys'."""
 
     kv: NumberFormat
     indexer: NumberFormat
     state: NumberFormat
     conv: NumberFormat = formats.CONV
+    value: NumberFormat | None = None
 
     def of(self, role: Role) -> NumberFormat:
+        if role == "value" and self.value is not None:
+            return self.value
         if role == "indexer":
             return self.indexer
         if role == "recurrent":
@@ -255,9 +258,16 @@ def _lines(
     encoder = encoder_tokens(model, scope)
     for spec, layers in groups:
         for term in spec.terms(tokens, encoder):
-            copies = copies_of(term, scope)
-            if copies:
-                yield _line(spec, layers, term, scope, fmt, tokens, encoder)
+            if copies_of(term, scope):
+                for part in _by_format(term, fmt):
+                    yield _line(spec, layers, part, scope, fmt, tokens, encoder)
+
+
+def _by_format(term: Term, fmt: CacheFormats) -> tuple[Term, ...]:
+    """A term's roles apart where keys and values have formats of their own."""
+    if len({fmt.of(role) for role in term.roles}) == 1:
+        return (term,)
+    return tuple(term._replace(roles=(role,)) for role in term.roles)
 
 
 def _line(

@@ -31,6 +31,10 @@ class Model:
     `layers` are in order; `draft_layers` are extra (MTP, EAGLE) and never counted
     unless asked for. Formats are the ids an `auto` resolves to. `max_context` is the
     trained context in tokens, rope scaling counted; None if the config does not say.
+
+    `latent_expanded` marks files whose weights hold MLA only expanded to full heads
+    (GGUF made before llama.cpp knew latents). `ngram_history` is what an n-gram
+    embedding's convolution remembers, in elements per sequence (Qwen 4).
     """
 
     name: str
@@ -45,6 +49,8 @@ class Model:
     state_format: str = "fp32"
     encoder_tokens: int = 0
     extra_tokens: int = 0
+    latent_expanded: bool = False
+    ngram_history: int = 0
     notices: tuple[Notice, ...] = ()
     groups: tuple[Group, ...] = field(init=False)
     draft_groups: tuple[Group, ...] = field(init=False)

@@ -240,15 +240,19 @@ class Rwkv4(RecurrentState):
 
 @dataclass(frozen=True, kw_only=True)
 class RwkvMatrix(RecurrentState):
-    """RWKV-5, 6 and 7: one square state per head, and two shifted tokens."""
+    """RWKV-5, 6 and 7: one square state per head, and two shifted tokens.
+
+    Attention models converted to RWKV (QRWKV, ARWKV) shift one token alone.
+    """
 
     num_heads: int
     head_dim: int
     hidden_size: int
+    token_shifts: int = 2
     kind: ClassVar[str] = "rwkv_matrix"
     source: ClassVar[str] = "Eagle and Finch, arXiv 2404.05892; Goose, arXiv 2503.14456"
     recurrent_expression = ("num_heads * head_dim", "head_dim")
-    conv_expression = "(2 * hidden_size)"
+    conv_expression = "(token_shifts * hidden_size)"
     columns_expression = "1"
 
     @property
@@ -257,7 +261,7 @@ class RwkvMatrix(RecurrentState):
 
     @property
     def conv_channels(self) -> int:
-        return 2 * self.hidden_size
+        return self.token_shifts * self.hidden_size
 
     @property
     def kernel(self) -> int:

@@ -152,6 +152,7 @@ def read(config: Mapping[str, object], name: str = "") -> Model:
         state_format=state_format(fields),
         encoder_tokens=encoder_tokens(fields, config),
         extra_tokens=fields.optional_integer("num_memory_tokens", minimum=0) or 0,
+        ngram_history=ngram_history(fields),
         notices=tuple(fields.notices),
     )
     if family in ("deepseek_v4", "deepseek_v41"):
@@ -303,6 +304,18 @@ def state_format(fields: Fields) -> str:
     dtype = fields.text("mamba_ssm_cache_dtype", "mamba_ssm_dtype", "linear_ssm_dtype")
     key = str(dtype).removeprefix("torch.").lower()
     return STORAGE_FORMATS.get(key, "fp32")
+
+
+def ngram_history(fields: Fields) -> int:
+    """Qwen 4: a dilated convolution over n-gram embeddings of all residual streams."""
+    layers = fields.items("ple_layer_ids")
+    if family_of(fields.model_type) != "qwen4_exp" or not layers:
+        return 0
+    kernel = fields.config.get("ple_conv_kernel_size", 4)
+    columns = (kernel if isinstance(kernel, int) else 4) - 1
+    streams = fields.integer("hc_count")
+    width = streams * fields.integer("hidden_size")
+    return len(layers) * columns * fields.integer("ngram_size") * width
 
 
 def encoder_tokens(fields: Fields, config: Mapping[str, object]) -> int:
