@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
 
-from build_steps.tools import ROOT, SITE, run, say
+from build_steps.tools import ROOT, SITE, BuildError, run, say
 
 CACHE = ROOT / ".cache"
 PYODIDE = SITE / "node_modules" / "pyodide"
@@ -28,6 +28,9 @@ STOCK_STDLIB = PYODIDE / "python_stdlib.zip"
 RUN_IN_PYODIDE = SITE / "tools" / "pyodide.mjs"
 COMPILE_STDLIB = SITE / "tools" / "compile_stdlib.py"
 COMPRESS = SITE / "tools" / "compress.mjs"
+
+MICROPIP_VERSION = "0.11.1"
+MICROPIP_SHA256 = "768de165adb8e66906039d8fec4127a57f522dfdf8e6fbff877a4616941ecfd3"
 
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 PACKAGE_FOLDERS = ("kvcore", "data")
@@ -165,6 +168,21 @@ def gzipped(parts: Mapping[str, bytes]) -> dict[str, bytes]:
             for name in missing:
                 _store(targets[name], Path(scratch, f"{name}.gz").read_bytes())
     return {name: target.read_bytes() for name, target in targets.items()}
+
+
+def micropip_wheel() -> Path:
+    """The pinned micropip, which only a test uses, as Pyodide's Python takes it."""
+    target = CACHE / f"micropip-{MICROPIP_VERSION}-py3-none-any.whl"
+    if not target.is_file():
+        CACHE.mkdir(exist_ok=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
+        python = ["--python-version", "3.14", "--only-binary", ":all:", "--no-deps"]
+        package = f"micropip=={MICROPIP_VERSION}"
+        run([*pip, "-qq", *python, "--dest", CACHE, package])
+    found = hashlib.sha256(target.read_bytes()).hexdigest()
+    if found != MICROPIP_SHA256:
+        raise BuildError(f"{target.name} is not the file that was pinned: {found}")
+    return target
 
 
 def in_pyodide(script: Path, *arguments: str) -> None:

@@ -91,9 +91,10 @@ def _once(folder: Path, inputs: Iterable[Path], make: Callable[[], None]) -> Non
 
 def _make_venv() -> None:
     say("Setting up .venv with the Python tools pinned in pyproject.toml ...")
-    run([sys.executable, "-m", "venv", "--clear", VENV])
+    if not PYTHON.is_file():
+        run([sys.executable, "-m", "venv", VENV])
     pip: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", "--editable", f"{ROOT}[dev]"])
+    run([*pip, "install", "-qq", "--editable", f"{ROOT}[dev]"])
 
 
 def _install_node_modules() -> None:

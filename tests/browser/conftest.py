@@ -8,13 +8,13 @@ the test declares them with `watch.allow(pattern)`.
 from __future__ import annotations
 
 import os
-import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from browser_support import OpenPage, Watch
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from build_steps.output import DIST
 from build_steps.server import Server
@@ -28,66 +28,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-REPORT_VIOLATIONS = """
-addEventListener("securitypolicyviolation", (event) =>
-  console.error(`policy violation: ${event.violatedDirective} ${event.blockedURI}`));
-"""
-
-OpenPage = Callable[..., Page]
-
-
-class Watch:
-    """What went wrong on the pages of one test."""
-
-    def __init__(self, origins: set[str]) -> None:
-        self._origins = origins
-        self._allowed: list[re.Pattern[str]] = []
-        self.problems: list[str] = []
-        self.requests: list[str] = []
-
-    def allow(self, pattern: str) -> None:
-        """Declares a problem that the test provokes on purpose."""
-        self._allowed.append(re.compile(pattern))
-
-    def trust(self, origin: str) -> None:
-        """Adds an origin of the test's own."""
-        self._origins.add(origin.rstrip("/"))
-
-    def note(self, problem: str) -> None:
-        self.problems.append(problem)
-
-    def unexpected(self) -> list[str]:
-        return [
-            problem
-            for problem in self.problems
-            if not any(pattern.search(problem) for pattern in self._allowed)
-        ]
-
-    def attach(self, context: BrowserContext) -> None:
-        context.add_init_script(REPORT_VIOLATIONS)
-        context.route("**/*", self._route)
-        context.on("page", self._listen)
-
-    def _listen(self, page: Page) -> None:
-        page.on("pageerror", lambda error: self.note(f"uncaught: {error}"))
-        page.on(
-            "console",
-            lambda message: (
-                self.note(f"console: {message.text}")
-                if message.type == "error"
-                else None
-            ),
-        )
-
-    def _route(self, route: Route) -> None:
-        url = route.request.url
-        self.requests.append(url)
-        own = any(url.startswith(f"{origin}/") for origin in self._origins)
-        if own or url.startswith(("file:", "data:", "blob:")):
-            route.continue_()
-            return
-        self.note(f"request to elsewhere: {url}")
-        route.abort()
 
 
 @pytest.fixture(scope="session")
