@@ -10,7 +10,7 @@ from kvcore.engines.base import Engine, Settings
 from kvcore.engines.none import NoEngine
 from kvcore.errors import InvalidArgument, MissingField, UnknownOption
 from kvcore.estimate import Scope
-from kvcore.importers import hf_config
+from kvcore.importers import gguf, hf_config
 from kvcore.model import Model
 from kvcore.units import parse_count
 
@@ -96,20 +96,26 @@ NONE: Final = NoEngine()
 
 
 def model_of(params: Params) -> Model:
-    """The Model meant by `model` (name or config object) or `model_text`."""
+    """The Model meant by `model` (name, config, GGUF metadata) or `model_text`."""
     text = params.get("model_text")
     if text is not None:
         if not isinstance(text, str):
             raise invalid("model_text", text, "a text")
-        return hf_config.read_text(text)
+        return _model_from(hf_config.parse(text))
     model = params.get("model")
     if isinstance(model, Mapping):
-        return hf_config.read(model)
+        return _model_from(model)
     if isinstance(model, str) and model.strip():
         return catalog.model(catalog.find(model).id)
     if model is None:
         raise MissingField(field="model")
     raise invalid("model", model, "a name or a config object")
+
+
+def _model_from(given: Mapping[str, object]) -> Model:
+    """A config.json, or GGUF metadata (which names its architecture)."""
+    reader = gguf.read if gguf.is_metadata(given) else hf_config.read
+    return reader(given)
 
 
 def config_of(params: Params) -> Mapping[str, object]:
