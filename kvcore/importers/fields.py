@@ -195,7 +195,7 @@ class Fields:
             for name in names:
                 value = self.defaults.get(name)
                 if value is not None:
-                    if value is not False:
+                    if value:  # false and 0 leave out what an absent key leaves out
                         self.assume(name, value)
                     return name, value
         return names[0], None

@@ -181,17 +181,24 @@ def xlstm(fields: Fields) -> Xlstm:
     """qk_dim = hidden * qk_dim_factor and v_dim = hidden * v_dim_factor, per head."""
     hidden = fields.integer(*HIDDEN)
     heads = fields.integer("num_heads")
-    qk = _rounded(hidden, fields.number("qk_dim_factor"), 0.5)
-    value = _rounded(hidden, fields.number("v_dim_factor"), 1.0)
+    qk = _scaled(hidden, "qk_dim_factor", 0.5, fields)
+    value = _scaled(hidden, "v_dim_factor", 1.0, fields)
     return Xlstm(
         num_heads=heads, qk_head_dim=qk // heads, value_head_dim=value // heads
     )
 
 
-def _rounded(hidden: int, factor: float | None, default: float) -> int:
+def _scaled(hidden: int, name: str, default: float, fields: Fields) -> int:
     """xLSTM rounds a scaled size up to a multiple of 64."""
-    scaled = int(hidden * (default if factor is None else factor))
-    return -(-scaled // 64) * 64
+    factor = fields.number(name)
+    if factor is None:
+        factor = default
+        fields.assume(name, default)
+    if not 0 < factor <= 64:
+        raise InvalidField(
+            field=name, value=shown(factor), expected="a number above 0, up to 64"
+        )
+    return -(-int(hidden * factor) // 64) * 64
 
 
 def inkling_convolutions(fields: Fields, kind: Kind) -> ShortConvolution:

@@ -6,13 +6,24 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 from kvcore import api
-from kvcore.cache import COMPONENTS
+from kvcore.cache import (
+    COMPONENTS,
+    CacheSpec,
+    ChunkedAttention,
+    CompressedAttention,
+    CrossAttention,
+    Heads,
+    IndexerKeys,
+    LatentAttention,
+    SharedCache,
+    SlidingWindowAttention,
+)
 from kvcore.importers import hf_config
 from kvcore.model import Layer, Model
 
@@ -39,10 +50,6 @@ def refusal(method: str, **params: object) -> Json:
 
 def read(config: Mapping[str, object]) -> Model:
     return hf_config.read(config)
-
-
-def layers_of(config: Mapping[str, object]) -> tuple[Layer, ...]:
-    return hf_config.read(config).layers
 
 
 def codes(model: Model) -> list[str]:
@@ -144,3 +151,47 @@ def evaluate(expression: str, values: Mapping[str, int]) -> Any:
         raise ValueError(f"not arithmetic: {ast.dump(node)}")
 
     return value(ast.parse(expression, mode="eval").body)
+
+
+def told(config: Mapping[str, object]) -> list[str]:
+    """What each layer keeps, in words: "8x128 window 4096", "512+64 and index 128"."""
+    return [layer_told(layer) for layer in hf_config.read(config).layers]
+
+
+def layer_told(layer: Layer) -> str:
+    return " and ".join(map(_told, layer)) or "nothing"
+
+
+def _told(spec: CacheSpec) -> str:
+    match spec:
+        case CompressedAttention():
+            index = f" index {spec.index_head_dim}" if spec.index_head_dim else ""
+            return f"1 in {spec.ratio} of {spec.head_dim} window {spec.window}{index}"
+        case LatentAttention():
+            window = "" if spec.window is None else f" window {spec.window}"
+            return f"{spec.kv_lora_rank}+{spec.qk_rope_head_dim}{window}"
+        case IndexerKeys():
+            heads = "" if spec.index_kv_heads == 1 else f"{spec.index_kv_heads}x"
+            return f"index {heads}{spec.index_head_dim}"
+        case SharedCache():
+            return f"as {'another' if (n := spec.source_layer) is None else n}"
+        case Heads():
+            return _heads_told(spec)
+    values = {f.name: (getattr(spec, f.name), f.default) for f in fields(spec)}
+    numbers = " ".join(str(n) for n, usual in values.values() if n != usual)
+    return f"{spec.kind} {numbers}"
+
+
+def _heads_told(spec: Heads) -> str:
+    shape = f"{spec.num_kv_heads}x{spec.head_dim}"
+    if spec.value_head_dim != spec.head_dim:
+        shape += f"/{spec.value_head_dim}"
+    match spec:
+        case SlidingWindowAttention():
+            return f"{shape} window {spec.window}"
+        case ChunkedAttention():
+            return f"{shape} chunk {spec.chunk}"
+        case CrossAttention():
+            fixed = spec.source_tokens
+            return f"cross {shape}" + ("" if fixed is None else f" of {fixed}")
+    return shape
