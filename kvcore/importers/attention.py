@@ -106,15 +106,15 @@ def kv_heads(fields: Fields) -> int:
     family = family_of(fields.model_type)
     if family == "falcon":
         return _falcon_kv_heads(fields)
-    if family == "gpt_bigcode" and fields.flag("multi_query", default=True):
+    if fields.flag("multi_query", default=family == "gpt_bigcode"):
         return 1
     if family in ("chatglm", "glm_remote") and not fields.flag("multi_query_attention"):
         return fields.integer(*QUERY_HEADS)
-    if fields.flag("multi_query") and family != "falcon":
-        return 1
     stated = fields.optional_integer(*KV_HEADS)
     if stated is not None:
         return stated
+    if family == "dbrx":
+        return fields.integer_or(1, "attn_config.kv_n_heads")
     heads = fields.integer(*QUERY_HEADS)
     if "num_key_value_heads" in fields.defaults:
         fields.assume("num_key_value_heads", heads)

@@ -97,7 +97,7 @@ BUILDERS: Final[Mapping[str, Builder]] = {
     "longcat_flash": longcat_flash,
     "inkling2_loop": looped,
     "dory": dory,
-    "hrm_text": hrm_text,
+    "hrm": hrm_text,
     "phi4flash": phi4flash,
     "hymba": hymba,
     "openelm": openelm,
