@@ -27,6 +27,9 @@ HEAD_FIELDS: Final = (
 MAX_INTEGER: Final = 10**12
 """Larger than any dimension or parameter count a model can state."""
 
+MAX_NUMBER: Final = 10**300
+"""Larger numbers are as good as infinite, and no float holds all of them."""
+
 MAX_LAYERS: Final = 4096
 """More than any model has, and than any list with one entry per layer."""
 
@@ -93,7 +96,7 @@ class Fields:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InvalidField(field=name, value=shown(value), expected="a number")
-        return float(value)
+        return float(value) if abs(value) < MAX_NUMBER else float("inf")
 
     def flag(self, *names: str, default: bool = False) -> bool:
         name, value = self._first(names)
