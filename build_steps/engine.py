@@ -28,6 +28,7 @@ STOCK_STDLIB = PYODIDE / "python_stdlib.zip"
 RUN_IN_PYODIDE = SITE / "tools" / "pyodide.mjs"
 COMPILE_STDLIB = SITE / "tools" / "compile_stdlib.py"
 COMPRESS = SITE / "tools" / "compress.mjs"
+ZOPFLI = SITE / "node_modules" / "@gfx" / "zopfli" / "package.json"
 
 MICROPIP_VERSION = "0.11.1"
 MICROPIP_SHA256 = "768de165adb8e66906039d8fec4127a57f522dfdf8e6fbff877a4616941ecfd3"
@@ -157,7 +158,11 @@ def payloads(kvcore_wheel: bytes) -> dict[str, str]:
 
 def gzipped(parts: Mapping[str, bytes]) -> dict[str, bytes]:
     """Every part compressed with gzip; those seen before come from the cache."""
-    targets = {name: _cache_file("gzip", {"": data}) for name, data in parts.items()}
+    tool = COMPRESS.read_bytes() + ZOPFLI.read_bytes()
+    targets = {
+        name: cache_file("gzip", {"tool": tool, "data": data})
+        for name, data in parts.items()
+    }
     missing = {name for name, target in targets.items() if not target.is_file()}
     if missing:
         say(f"Compressing the engine's parts ({', '.join(sorted(missing))}) ...")
@@ -195,13 +200,13 @@ def host(path: Path) -> str:
 
 
 def _cached(kind: str, inputs: Mapping[str, bytes], make: Callable[[], bytes]) -> bytes:
-    target = _cache_file(kind, inputs)
+    target = cache_file(kind, inputs)
     if not target.is_file():
         _store(target, make())
     return target.read_bytes()
 
 
-def _cache_file(kind: str, inputs: Mapping[str, bytes]) -> Path:
+def cache_file(kind: str, inputs: Mapping[str, bytes]) -> Path:
     digest = hashlib.sha256()
     for name, data in inputs.items():
         digest.update(f"{name}:{len(data)}:".encode())

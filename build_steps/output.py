@@ -24,7 +24,7 @@ def build(base_url: str = "") -> None:
         "index.html": index,
         wheel_name: wheel,
         "catalog.json": json.dumps(answer("models", {}), ensure_ascii=False).encode(),
-        "404.html": render("404.html.j2", {}).encode(),
+        "404.html": render("404.html.j2", {"home": base_url or "./"}).encode(),
         "robots.txt": robots(base_url).encode(),
         ".nojekyll": b"",
         **({"sitemap.xml": sitemap(base_url).encode()} if base_url else {}),

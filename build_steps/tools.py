@@ -65,9 +65,9 @@ def prepare() -> None:
     """Makes .venv and site/node_modules what the pinned versions say."""
     check_python()
     check_node()
-    _once(VENV, [ROOT / "pyproject.toml"], _make_venv)
+    once(VENV, [ROOT / "pyproject.toml"], _make_venv)
     locks = [SITE / "package.json", SITE / "package-lock.json"]
-    _once(SITE / "node_modules", locks, _install_node_modules)
+    once(SITE / "node_modules", locks, _install_node_modules)
 
 
 def enter_venv(script: Path, arguments: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ def enter_venv(script: Path, arguments: Sequence[str]) -> None:
     os.execv(command[0], command)
 
 
-def _once(folder: Path, inputs: Iterable[Path], make: Callable[[], None]) -> None:
+def once(folder: Path, inputs: Iterable[Path], make: Callable[[], None]) -> None:
     stamp = folder / ".kvcore-stamp"
     wanted = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()
     if stamp.is_file() and stamp.read_text() == wanted:
