@@ -203,6 +203,9 @@ WARNINGS: Final[Mapping[str, str]] = {
         "{copies} times."
     ),
     "latent_replicated": "Each of {tp} tensor-parallel ranks keeps the whole latent.",
+    "context_too_small": (
+        "{sequences} sequences of {tokens} tokens do not fit in {cells} cells."
+    ),
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }
 """Warning code -> English sentence."""

@@ -6,9 +6,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from kvcore.engines.base import Engine
+from kvcore.engines.llama_cpp import LlamaCpp
+from kvcore.engines.lm_studio import LMStudio
+from kvcore.engines.ollama import Ollama
 from kvcore.errors import UnknownEngine
 
-ENGINES: Final[Mapping[str, Engine]] = {}
+ENGINES: Final[Mapping[str, Engine]] = {
+    "llama_cpp": LlamaCpp(),
+    "ollama": Ollama(),
+    "lm_studio": LMStudio(),
+}
 """Engine id -> engine, in the order the page offers them."""
 
 
