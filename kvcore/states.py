@@ -194,6 +194,28 @@ class ShortConvolution(RecurrentState):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompressedConvolution(RecurrentState):
+    """Zaya's CCA: convolved queries and keys, and half of each value shifted by one."""
+
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    conv_kernel: int
+    kind: ClassVar[str] = "compressed_convolution"
+    source: ClassVar[str] = "Compressed Convolutional Attention, arXiv 2510.04476"
+    recurrent_expression = ("num_kv_heads", "(head_dim / 2)")
+    conv_expression = "((num_heads + num_kv_heads) * head_dim)"
+
+    @property
+    def recurrent_shape(self) -> tuple[int, int]:
+        return self.num_kv_heads, self.head_dim // 2
+
+    @property
+    def conv_channels(self) -> int:
+        return (self.num_heads + self.num_kv_heads) * self.head_dim
+
+
+@dataclass(frozen=True, kw_only=True)
 class GatedLinearRecurrence(RecurrentState):
     """RG-LRU (RecurrentGemma): one number per channel, and a short convolution."""
 

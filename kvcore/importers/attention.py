@@ -81,12 +81,8 @@ def head_dim(fields: Fields) -> int:
     if family_of(fields.model_type) in ("zamba", "zamba2"):
         # Attention runs on the concatenation of two streams.
         return fields.optional_integer("attention_head_dim") or 2 * _divided(fields)
-    # Cohere2's class overwrites a stated head_dim.
-    if family_of(fields.model_type) != "cohere2":
-        stated = fields.optional_integer(*HEAD_DIM, minimum=0)
-        if stated:
-            return stated
-    return _divided(fields)
+    stated = fields.optional_integer(*HEAD_DIM, minimum=0)
+    return stated or _divided(fields)
 
 
 def _divided(fields: Fields) -> int:
@@ -171,6 +167,9 @@ def sliding_geometry(fields: Fields) -> Geometry:
 def sliding_window(fields: Fields) -> int | None:
     """Tokens a windowed layer sees, in the architecture's own way of counting."""
     family = family_of(fields.model_type)
+    if family == "dots3_note" and window_of(fields) is None:
+        fields.assume("sliding_window", 512)
+        return 512
     if family in ("mimo_v2_flash", "mimo_v2"):
         # transformers re-saves the window with the current token counted on top.
         published = fields.optional_integer("sliding_window_size")

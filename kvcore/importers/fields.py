@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kvcore.errors import InvalidField, MissingField, Notice, Param
+from kvcore.errors import shown as shown
 
 GEOMETRY: Final = frozenset({"num_attention_heads", "n_head", "n_heads", "num_heads"})
 """Class defaults of these are used only by a config that states no head at all."""
@@ -229,15 +230,3 @@ def whole_number(
             expected=f"a whole number from {minimum} to {maximum}",
         )
     return value
-
-
-def shown(value: object) -> str:
-    """A short, printable form of any value for an error message."""
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value)}"
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**30:
-        return "a number of more than 30 digits"
-    text = "".join(filter(str.isprintable, repr(value)))
-    return text if len(text) <= 60 else text[:57] + "..."

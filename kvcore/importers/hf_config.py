@@ -17,6 +17,7 @@ from typing import Final
 from kvcore.datafiles import read_json
 from kvcore.errors import InputTooLarge, InvalidField, InvalidJson, MissingField
 from kvcore.importers.attention import hidden_size, query_heads
+from kvcore.importers.container import architecture, vision_tower
 from kvcore.importers.draft import draft_layers
 from kvcore.importers.encoder_decoder import (
     ENCODER_DECODERS,
@@ -151,8 +152,10 @@ def read(config: Mapping[str, object], name: str = "") -> Model:
         kv_format=storage_format(fields, config),
         state_format=state_format(fields),
         encoder_tokens=encoder_tokens(fields, config),
-        extra_tokens=fields.optional_integer("num_memory_tokens", minimum=0) or 0,
+        extra_tokens=extra_tokens(fields),
         ngram_history=ngram_history(fields),
+        architecture=architecture(config),
+        vision_tower=vision_tower(config),
         notices=tuple(fields.notices),
     )
     if family in ("deepseek_v4", "deepseek_v41"):
@@ -306,13 +309,19 @@ def state_format(fields: Fields) -> str:
     return STORAGE_FORMATS.get(key, "fp32")
 
 
+def extra_tokens(fields: Fields) -> int:
+    """Tokens put before every sequence: Hymba's memory tokens, CPM-Ant's prompt."""
+    if fields.model_type == "cpmant":
+        return fields.integer("prompt_length")
+    return fields.optional_integer("num_memory_tokens", minimum=0) or 0
+
+
 def ngram_history(fields: Fields) -> int:
     """Qwen 4: a dilated convolution over n-gram embeddings of all residual streams."""
     layers = fields.items("ple_layer_ids")
     if family_of(fields.model_type) != "qwen4_exp" or not layers:
         return 0
-    kernel = fields.config.get("ple_conv_kernel_size", 4)
-    columns = (kernel if isinstance(kernel, int) else 4) - 1
+    columns = fields.integer("ple_conv_kernel_size") - 1
     streams = fields.integer("hc_count")
     width = streams * fields.integer("hidden_size")
     return len(layers) * columns * fields.integer("ngram_size") * width

@@ -30,7 +30,7 @@ def index_kinds(fields: Fields, kinds: Kinds) -> tuple[bool, ...]:
     sparse = sparse_layers(fields, len(kinds))
     if sparse is not None:
         return sparse
-    if index_dim(fields) is None:
+    if index_dim(fields) is None or not fields.flag("use_dsa", default=True):
         return (False,) * len(kinds)
     stored = _stated_indexers(fields, len(kinds))
     return tuple(

@@ -53,8 +53,10 @@ def dory(fields: Fields) -> tuple[Layer, ...]:
 def hrm_text(fields: Fields) -> tuple[Layer, ...]:
     """Two stacks in cycles: the low one L_cycles times for each run of the high one."""
     count = fields.optional_integer("num_hidden_layers", maximum=MAX_LAYERS)
-    if count is None:
-        stack = fields.integer("num_layers_per_stack", maximum=MAX_LAYERS)
+    stack = fields.optional_integer("num_layers_per_stack", maximum=MAX_LAYERS)
+    if count is None or stack is None:
+        # Beside a stack size the count is of caches already; alone it is the stack.
+        stack = stack or num_layers(fields)
         high = fields.integer("H_cycles", maximum=MAX_LAYERS)
         count = stack * high * (fields.integer("L_cycles", maximum=MAX_LAYERS) + 1)
         if count > MAX_LAYERS:

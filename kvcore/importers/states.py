@@ -11,6 +11,7 @@ from kvcore.importers.attention import HIDDEN, full_geometry, sliding_geometry
 from kvcore.importers.fields import Fields, shown
 from kvcore.importers.layer_kinds import Kind, family_of
 from kvcore.states import (
+    CompressedConvolution,
     GatedDeltaNet,
     GatedLinearRecurrence,
     KimiDeltaAttention,
@@ -125,12 +126,11 @@ def mamba2(fields: Fields) -> Mamba2:
 
 
 def _mamba2_head_dim(fields: Fields, heads: int) -> int:
-    names = ["mamba_head_dim", "mamba_d_head"]
+    names = ["mamba_head_dim", "mamba_d_head", "mamba_headdim"]
     if family_of(fields.model_type) == "mamba2":
         names.append("head_dim")
     stated = None if fields.get(*names) == "auto" else fields.optional_integer(*names)
-    # Zamba2's class derives its head size, whatever mamba_headdim says.
-    if stated is not None and family_of(fields.model_type) != "zamba2":
+    if stated is not None:
         return stated
     inner = fields.optional_integer("mamba_d_ssm")
     if inner is None:
@@ -214,6 +214,17 @@ def inkling_convolutions(fields: Fields, kind: Kind) -> ShortConvolution:
     )
 
 
+def zaya(fields: Fields) -> CompressedConvolution:
+    """CCA: two convolutions in a row over query and key heads, and a shifted value."""
+    geometry = full_geometry(fields)
+    return CompressedConvolution(
+        num_heads=fields.integer("num_attention_heads"),
+        num_kv_heads=geometry.num_kv_heads,
+        head_dim=geometry.head_dim,
+        conv_kernel=fields.integer("cca_time0") + fields.integer("cca_time1") - 1,
+    )
+
+
 Reader = Callable[[Fields], RecurrentState]
 
 FAMILIES: Final[Mapping[str, Reader]] = {
@@ -248,6 +259,7 @@ FAMILIES: Final[Mapping[str, Reader]] = {
     ),
     "bailing_hybrid": bailing_hybrid,
     "recurrent_gemma": gated_linear_recurrence,
+    "zaya": zaya,
     "rwkv": rwkv4,
     **dict.fromkeys(("rwkv5", "rwkv6", "rwkv7"), rwkv_matrix),
     "xlstm": xlstm,
