@@ -35,6 +35,9 @@ class Model:
     `latent_expanded` marks files whose weights hold MLA only expanded to full heads
     (GGUF made before llama.cpp knew latents). `ngram_history` is what an n-gram
     embedding's convolution remembers, in elements per sequence (Qwen 4).
+
+    `architecture` is the class the file names for itself, by which engines choose
+    their rules; `vision_tower` its vision encoder's layers and width, where it has one.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Model:
     extra_tokens: int = 0
     latent_expanded: bool = False
     ngram_history: int = 0
+    architecture: str | None = None
+    vision_tower: tuple[int | None, int | None] | None = None
     notices: tuple[Notice, ...] = ()
     groups: tuple[Group, ...] = field(init=False)
     draft_groups: tuple[Group, ...] = field(init=False)
