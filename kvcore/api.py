@@ -118,7 +118,11 @@ def _curve(given: Mapping[str, object]) -> Json:
     """The same estimate at many lengths, for a chart."""
     params = Params(given, (ESTIMATE - {"tokens"}) | {"points"})
     points = params.get("points")
-    if not isinstance(points, list) or not 0 < len(points) <= MAX_POINTS:
+    if (
+        not isinstance(points, list)
+        or not 0 < len(points) <= MAX_POINTS
+        or None in points
+    ):
         raise invalid("points", points, f"a list of 1 to {MAX_POINTS} token counts")
     model = model_of(params)
     engine = engine_of(params)
@@ -307,7 +311,7 @@ def call(method: str, params: Mapping[str, object]) -> Json:
     'missing_field'
     """
     try:
-        if method not in METHODS:
+        if not isinstance(method, str) or method not in METHODS:
             raise UnknownMethod(method=str(method)[:60], known=sorted(METHODS))
         if not isinstance(params, Mapping):
             raise invalid("params", params, "an object")
@@ -327,4 +331,4 @@ def respond(text: str) -> str:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         problem = InvalidJson(line=1, column=1, reason=str(error)[:100])
         return json.dumps({"error": problem.to_json()})
-    return json.dumps(call(method, params), ensure_ascii=False, allow_nan=False)
+    return json.dumps(call(method, params), allow_nan=False)

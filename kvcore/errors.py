@@ -151,6 +151,18 @@ class FormatRowMismatch(Unsupported):
     )
 
 
+def shown(value: object) -> str:
+    """A short, printable form of any value for an error message."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**30:
+        return "a number of more than 30 digits"
+    text = "".join(filter(str.isprintable, repr(value)))
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def _render(sentence: str, params: Mapping[str, Param]) -> str:
     shown = {
         name: ", ".join(map(str, value)) or "none" if isinstance(value, list) else value

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from kvcore import formats
 from kvcore.cache import COMPONENTS, CacheSpec, Component, FullAttention, Term
-from kvcore.errors import InvalidArgument, Notice
+from kvcore.errors import InvalidArgument, Notice, shown
 from kvcore.formats import NumberFormat, Role
 from kvcore.model import Group, Model
 
@@ -96,7 +96,7 @@ def _check(argument: str, value: object, minimum: int, maximum: int) -> None:
     ):
         raise InvalidArgument(
             argument=argument,
-            value=repr(value)[:60],
+            value=shown(value),
             expected=f"a whole number from {minimum} to {maximum}",
         )
 
@@ -201,7 +201,7 @@ def marginal_bytes_per_token(model: Model, scope: Scope, fmt: CacheFormats) -> i
     grown = (
         estimate(model, later, fmt).total_bytes - estimate(model, now, fmt).total_bytes
     )
-    return -(-grown // period)
+    return -(-grown // max(1, later.tokens - now.tokens))
 
 
 def mha_equivalent_bytes_per_token(model: Model, fmt: CacheFormats) -> int | None:
@@ -264,8 +264,8 @@ def _lines(
 
 
 def _by_format(term: Term, fmt: CacheFormats) -> tuple[Term, ...]:
-    """A term's roles apart where keys and values have formats of their own."""
-    if len({fmt.of(role) for role in term.roles}) == 1:
+    """A term's roles apart where keys and values are laid out differently."""
+    if len({fmt.of(role).layout_for(role) for role in term.roles}) == 1:
         return (term,)
     return tuple(term._replace(roles=(role,)) for role in term.roles)
 
@@ -287,10 +287,8 @@ def _line(
         values["states"] = copies
     if len(term.roles) > 1:
         factors.append(str(len(term.roles)))
-    if term.rows_expression != "1":
-        factors.append(term.rows_expression)
-    row, row_values = _row_expression(term, fmt)
-    factors.append(row)
+    rows, row_values = _rows_expression(term, fmt)
+    factors.append(rows)
     values.update(row_values)
     expression = " * ".join(factors)
     known = {**spec.values, "tokens": tokens, "encoder_tokens": encoder}
@@ -304,6 +302,16 @@ def _line(
         source=spec.source,
         kind=spec.kind,
     )
+
+
+def _rows_expression(term: Term, fmt: CacheFormats) -> tuple[str, dict[str, int]]:
+    """Bytes of a term's rows, rounded up where its bits fill no whole byte."""
+    row, values = _row_expression(term, fmt)
+    rows = row if term.rows_expression == "1" else f"{term.rows_expression} * {row}"
+    role = term.roles[0]
+    if term.rows * _row_bits(fmt.of(role), term.width, role) % 8:
+        return f"ceil({rows})", values
+    return rows, values
 
 
 def _row_expression(term: Term, fmt: CacheFormats) -> tuple[str, dict[str, int]]:

@@ -198,7 +198,7 @@ def find(name: str) -> NumberFormat:
     key = name.strip().lower().removeprefix("torch.")
     key = _ALIASES.get(key, key)
     if key not in FORMATS:
-        raise UnknownFormat(format=name, known=list(FORMATS))
+        raise UnknownFormat(format=name[:60], known=list(FORMATS))
     return FORMATS[key]
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from kvcore import catalog, engines
 from kvcore.engines.base import Engine, Settings
 from kvcore.engines.none import NoEngine
-from kvcore.errors import InvalidArgument, MissingField, UnknownOption
+from kvcore.errors import InvalidArgument, MissingField, UnknownOption, shown
 from kvcore.estimate import Scope
 from kvcore.importers import gguf, hf_config
 from kvcore.model import Model
@@ -21,7 +21,9 @@ class Params:
     def __init__(self, params: Mapping[str, object], known: frozenset[str]) -> None:
         for name in params:
             if name not in known:
-                raise UnknownOption(engine="kvcore", option=name, known=sorted(known))
+                raise UnknownOption(
+                    engine="kvcore", option=str(name)[:60], known=sorted(known)
+                )
         self._params = params
 
     def get(self, name: str) -> object:
@@ -63,7 +65,7 @@ class Params:
 
 
 def invalid(argument: str, value: object, expected: str) -> InvalidArgument:
-    return InvalidArgument(argument=argument, value=repr(value)[:60], expected=expected)
+    return InvalidArgument(argument=argument, value=shown(value), expected=expected)
 
 
 MODEL: Final = frozenset({"model", "model_text"})

@@ -22,5 +22,5 @@ ENGINES: Final[Mapping[str, Engine]] = {
 def find(name: str) -> Engine:
     """The engine of that id, or `UnknownEngine`."""
     if name not in ENGINES:
-        raise UnknownEngine(engine=name, known=["none", *ENGINES])
+        raise UnknownEngine(engine=name[:60], known=["none", *ENGINES])
     return ENGINES[name]

@@ -18,6 +18,7 @@ from kvcore.errors import (
     Notice,
     UnknownEngine,
     UnknownOption,
+    shown,
 )
 from kvcore.estimate import CacheFormats, Scope, cache_formats
 from kvcore.model import Model
@@ -56,7 +57,7 @@ class Option:
         found = _READERS[self.kind](value)
         if found is None or not self._allows(found):
             raise InvalidArgument(
-                argument=self.name, value=repr(value)[:60], expected=self.expected
+                argument=self.name, value=shown(value), expected=self.expected
             )
         return found
 

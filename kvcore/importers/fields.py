@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kvcore.errors import InvalidField, MissingField, Notice, Param
-from kvcore.errors import shown as shown
+from kvcore.errors import shown as shown  # noqa: PLC0414 (importers find it here)
 
 GEOMETRY: Final = frozenset({"num_attention_heads", "n_head", "n_heads", "num_heads"})
 """Class defaults of these are used only by a config that states no head at all."""

@@ -22,7 +22,7 @@ from unit_support import (
     without,
 )
 
-# Names of the same fact ----------------------------------------------------------
+# Names of the same fact ----------------------------------------------------
 
 PLAIN: Final = {"model_type": "no_such_type", "num_hidden_layers": 2,
                 "num_attention_heads": 8, "num_key_value_heads": 2,
@@ -148,7 +148,7 @@ def test_qwen3_moe_has_no_head_size_of_its_own() -> None:
     assert told({**llama(), "model_type": "qwen3_moe"}) == ["2x64"] * 4
 
 
-# Irregular heads -----------------------------------------------------------------
+# Irregular heads -----------------------------------------------------------
 
 FALCON: Final = {"model_type": "falcon", "num_hidden_layers": 1, "hidden_size": 512,
                  "num_attention_heads": 8}  # fmt: skip
@@ -295,7 +295,7 @@ def test_query_heads_listed_by_layer_do_not_change_the_cache() -> None:
     assert told(config) == ["2x64"] * 4
 
 
-# Latents -------------------------------------------------------------------------
+# Latents -------------------------------------------------------------------
 
 LATENT: Final = llama(num_hidden_layers=3, kv_lora_rank=512, qk_rope_head_dim=64,
                       qk_nope_head_dim=128, v_head_dim=128, num_key_value_heads=8,
@@ -455,7 +455,7 @@ def test_dots3_windows_have_a_rank_of_their_own() -> None:
     assert codes(read(stated)) == []
 
 
-# DeepSeek-V4 ---------------------------------------------------------------------
+# DeepSeek-V4 ---------------------------------------------------------------
 
 V4: Final = {
     "model_type": "deepseek_v4", "num_hidden_layers": 4, "head_dim": 512,
@@ -533,7 +533,7 @@ def test_v4_keeps_its_own_formats() -> None:
         }  # fmt: skip
 
 
-# Encoders, vision, loops -----------------------------------------------------------
+# Encoders, vision, loops ---------------------------------------------------
 
 
 @pytest.mark.parametrize("model_type", ["t5", "mt5", "umt5", "longt5"])
@@ -666,7 +666,7 @@ def test_memory_tokens_come_on_top_of_every_sequence() -> None:
     )
 
 
-# Draft layers ---------------------------------------------------------------------
+# Draft layers --------------------------------------------------------------
 
 
 def drafts(config: dict[str, object]) -> list[str]:

@@ -22,7 +22,7 @@ def config(model_type: str, layers: int, **fields: object) -> dict[str, object]:
     }
 
 
-# Gated delta nets --------------------------------------------------------------
+# Gated delta nets ----------------------------------------------------------
 
 DELTA: Final = {
     "linear_num_key_heads": 2,
@@ -87,7 +87,7 @@ def test_qwen4_keeps_index_keys_if_it_states_their_width(kinds: list[str]) -> No
     assert told({**with_keys, "indexer_head_dim": None}) == [NET, FULL]
 
 
-# Kimi delta attention ----------------------------------------------------------
+# Kimi delta attention ------------------------------------------------------
 
 LATENT: Final = {"kv_lora_rank": 32, "qk_rope_head_dim": 16}
 KIMI: Final = {
@@ -148,7 +148,7 @@ def test_solar_open2_lists_its_attention_layers_from_0() -> None:
     assert told(model) == [FULL, KDA, KDA]
 
 
-# Lightning attention -----------------------------------------------------------
+# Lightning attention -------------------------------------------------------
 
 
 @pytest.mark.parametrize("model_type", ["minimax", "minimax_text_01", "minimax_m1"])
@@ -171,7 +171,7 @@ def test_minimax_m2_is_plain_attention_despite_its_name() -> None:
     assert told(config("minimax_m2", 2)) == [FULL, FULL]
 
 
-# Mamba -------------------------------------------------------------------------
+# Mamba ---------------------------------------------------------------------
 
 MAMBA: Final = {"mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2}
 
@@ -323,15 +323,17 @@ def test_zamba_attends_on_two_streams_side_by_side() -> None:
     "listed",
     [{"hybrid_layer_ids": [1]}, {"layers_block_type": ["mamba", "hybrid", "mamba"]}],
 )
-def test_zamba2_derives_its_state_heads(listed: dict[str, object]) -> None:
-    """mamba_headdim has no say, and num_query_groups is not the number of KV heads."""
-    model = config(
+def test_zamba2_states_its_heads_or_derives_them(listed: dict[str, object]) -> None:
+    """num_query_groups is not the number of KV heads."""
+    model = without(config(
         "zamba2", 3, hidden_size=256, num_key_value_heads=8, num_query_groups=3,
-        n_mamba_heads=4, mamba_headdim=7, mamba_d_state=16, mamba_ngroups=1,
+        n_mamba_heads=4, mamba_headdim=64, mamba_d_state=16, mamba_ngroups=1,
         mamba_d_conv=4, mamba_expand=2, **listed,
-    )  # fmt: skip
-    state = "mamba2 4 128 16 1 4"
-    assert told(without(model, "head_dim")) == [state, f"8x64 and {state}", state]
+    ), "head_dim")  # fmt: skip
+    state = "mamba2 4 64 16 1 4"
+    assert told(model) == [state, f"8x64 and {state}", state]
+    derived = "mamba2 4 128 16 1 4"
+    assert told(without(model, "mamba_headdim"))[0] == derived
 
 
 def test_zamba2_without_a_list_names_what_is_missing() -> None:
@@ -370,7 +372,7 @@ def test_phi4_flash_keeps_one_full_layer_for_its_second_half() -> None:
     ]  # fmt: skip
 
 
-# Convolutions and other states -------------------------------------------------
+# Convolutions and other states ---------------------------------------------
 
 KINDS: Final = ["conv", "full_attention", "conv"]
 

@@ -13,7 +13,7 @@ from kvcore.importers import hf_config
 from kvcore.importers.fields import MAX_INTEGER, MAX_LAYERS
 from kvcore.importers.hf_config import MAX_TEXT_BYTES
 
-# Where the language model is -----------------------------------------------------
+# Where the language model is -----------------------------------------------
 
 VISION: Final = {
     "num_hidden_layers": 24,
@@ -88,7 +88,7 @@ def test_mistrals_params_json() -> None:
     assert read({**PARAMS, "max_seq_len": 4096}).max_context == 4096
 
 
-# The trained context -----------------------------------------------------------------
+# The trained context -------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_tokens_beyond_the_trained_context_are_a_warning(
     assert warnings == ([beyond] if warned else [])
 
 
-# Notices -----------------------------------------------------------------------------
+# Notices -------------------------------------------------------------------
 
 
 def test_an_unknown_type_says_what_its_layers_were_taken_for() -> None:
@@ -221,7 +221,7 @@ def test_a_notice_is_raised_once_however_many_layers_it_is_about() -> None:
     assert len(set(map(str, model.notices))) == len(model.notices)
 
 
-# Errors ------------------------------------------------------------------------------
+# Errors --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_names_of_kinds_of_layers(name: str, kept: str) -> None:
     assert told(config) == [kept, "2x64", kept, kept]
 
 
-# JSON text ---------------------------------------------------------------------------
+# JSON text -----------------------------------------------------------------
 
 
 def test_bare_infinity_and_nan_are_read_and_never_written() -> None:

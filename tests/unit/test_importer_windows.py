@@ -163,11 +163,6 @@ def test_cohere2_without_a_pattern_means_every_4th() -> None:
     assert assumed(read(model)) == {"sliding_window_pattern": 4}
 
 
-def test_cohere2_overwrites_a_stated_head_size() -> None:
-    model = config("cohere2", 1, sliding_window=16, hidden_size=512, head_dim=99)
-    assert told(model) == ["2x64 window 16"]
-
-
 def test_gemma_3_read_in_both_directions_sees_half_the_window() -> None:
     both = config(
         "gemma3_text",
