@@ -9,12 +9,14 @@ from kvcore.engines.base import Engine
 from kvcore.engines.llama_cpp import LlamaCpp
 from kvcore.engines.lm_studio import LMStudio
 from kvcore.engines.ollama import Ollama
+from kvcore.engines.transformers import Transformers
 from kvcore.errors import UnknownEngine
 
 ENGINES: Final[Mapping[str, Engine]] = {
     "llama_cpp": LlamaCpp(),
     "ollama": Ollama(),
     "lm_studio": LMStudio(),
+    "transformers": Transformers(),
 }
 """Engine id -> engine, in the order the page offers them."""
 
