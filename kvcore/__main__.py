@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,10 +29,18 @@ from kvcore.units import gb, gib
 Json = Mapping[str, Any]
 
 MAX_FILE_BYTES = 2**26
+MAX_FILE_NAME = 1000
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one typed line, like every other error."""
+    """A parser whose complaints are one typed line, like every other error.
+
+    Options are spelled in full: a shortened one would change its meaning, or lose it,
+    the day another option begins alike.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         raise InvalidArgument(argument=self.prog, value=message, expected="see --help")
@@ -152,17 +161,26 @@ def model_params(name: str) -> dict[str, str]:
         raise UnsupportedModel(
             model_type="gguf", reason="this version reads config.json, not GGUF files"
         )
-    if path.suffix.lower() == ".json" or path.is_file():
+    if path.suffix.lower() == ".json" or _is_file(path):
         try:
             with path.open("rb") as file:
                 return {"model_text": _decoded(file.read(MAX_FILE_BYTES + 1))}
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            problem = getattr(error, "strerror", None) or str(error)
             raise InvalidArgument(
                 argument="MODEL",
-                value=name,
-                expected=f"a readable file ({error.strerror})",
+                value=name[:MAX_FILE_NAME],
+                expected=f"a readable file ({problem})",
             ) from None
     return {"model": name}
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file has that name; names no file can have are names of models."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _decoded(data: bytes) -> str:
@@ -180,11 +198,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     wants_json = "--json" in words
     if "error" in answer:
         if wants_json:
-            print(json.dumps(answer, ensure_ascii=False))
-        print(f"kvcore: {answer['error']['message']}", file=sys.stderr)
+            print(json.dumps(answer))
+        line = " ".join(answer["error"]["message"].splitlines())
+        print(f"kvcore: {line}", file=sys.stderr)
         return 2
     if wants_json:
-        print(json.dumps(answer, ensure_ascii=False, indent=1))
+        print(json.dumps(answer, indent=1))
     else:
         _WRITERS[arguments.command](answer)
     return 0
@@ -303,7 +322,9 @@ _WRITERS: Mapping[str, Callable[[Json], None]] = {
 
 
 def run() -> int:
-    """`main` for a terminal: a reader that stops early (head) is no error."""
+    """`main` for a terminal: it may show few characters, its reader may stop early."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = main()
         sys.stdout.flush()
