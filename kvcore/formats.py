@@ -124,6 +124,26 @@ def _codes(bits: int, row_bits: int) -> RowLayout:
     return RowLayout(block_elements=16, block_bits=16 * bits, row_bits=row_bits)
 
 
+_OCTAVE = (
+    "vllm v1/attention/ops/rocm_octave.py 0.33.0: 3-bit keys, one bit more for the 64 "
+    "rotary elements, fp16 scales per 64 keys and per value"
+)
+_KEY_VALUE: Final[frozenset[Role]] = frozenset({"key", "value"})
+
+
+def _octave(id: str, key: RowLayout, value_bits: int) -> NumberFormat:
+    value = RowLayout(block_bits=value_bits, row_bits=16)
+    return NumberFormat(
+        id=id,
+        layout=key,
+        by_role=MappingProxyType({"key": key, "value": value}),
+        roles=_KEY_VALUE,
+        source=_OCTAVE,
+    )
+
+
+_OCTAVE_KEY = RowLayout(block_elements=64, block_bits=64 * 3 + 16, row_bits=64)
+
 _ALL = KV | INDEX | STATE | WEIGHT
 _CACHED = KV | INDEX | WEIGHT
 
@@ -152,6 +172,16 @@ _FORMATS: Final[tuple[NumberFormat, ...]] = (
     _turboquant("turboquant_4bit_nc", _codes(4, 16), _codes(4, 32)),
     _turboquant("turboquant_k3v4_nc", _codes(3, 16), _codes(4, 32)),
     _turboquant("turboquant_3bit_nc", _codes(3, 16), _codes(3, 32)),
+    _blocks(
+        "ultraquant_4bit",
+        32,
+        32 * 4 + 8,
+        "vllm v1/attention/ops/ultraquant/format.py 0.33.0: E2M1, UE8M0 per 32",
+        _KEY_VALUE,
+    ),
+    _octave("octave_k3v4", _OCTAVE_KEY, 4),
+    _octave("octave_k3v3", _OCTAVE_KEY, 3),
+    _octave("octave_k3v3_compact", RowLayout(block_bits=3, row_bits=16), 3),
     _plain("f32", 32, KV | INDEX | WEIGHT, _GGML),
     _plain("f16", 16, KV | INDEX | WEIGHT, _GGML),
     _blocks("q8_0", 32, 34 * 8, _GGML, _CACHED),
@@ -168,6 +198,15 @@ _FORMATS: Final[tuple[NumberFormat, ...]] = (
         ),
         roles=frozenset({"latent", "rope"}),
         source="vLLM and FlashMLA sparse: fp8 latent, fp32 scale per 128, 16-bit rope",
+    ),
+    NumberFormat(
+        id="nvfp4_ds_mla",
+        layout=RowLayout(block_bits=8),
+        by_role=MappingProxyType(
+            {"latent": RowLayout(block_elements=16, block_bits=16 * 4 + 8)}
+        ),
+        roles=frozenset({"latent", "rope"}),
+        source="vLLM 0.33.0 FLASHMLA_SPARSE: NVFP4 latent, 8-bit rope",
     ),
 )
 

@@ -159,9 +159,11 @@ class Allocation:
     with the component whose pages it is. `items` names what the engine adds to the
     logical bytes of this rank, in bytes: codes such as "blocks", "window_reserve",
     "padding_layers", "page_padding", "replication", "scales", "conv_columns".
+    `reserved_bytes` belong to no request but must be in the pool (a null block).
     """
 
     components: Mapping[Component, int]
+    reserved_bytes: int = 0
     notices: tuple[Notice, ...] = ()
     items: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -1,0 +1,165 @@
+"""What vLLM was asked, resolved against its defaults: the input of the planner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvcore.cache import CrossAttention, Heads
+from kvcore.engines.base import Settings
+from kvcore.engines.vllm_rules import RULES, Rules, capability, default_batched_tokens
+from kvcore.model import Model
+from kvcore.states import RecurrentState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Settings that shape the cache, with every default filled in."""
+
+    rules: Rules
+    tp: int
+    pp: int
+    dcp: int
+    major: int
+    block_tokens: int | None
+    backend: str | None
+    aligned_states: bool
+    hybrid: bool
+    drafts: bool
+    speculative_tokens: int
+    retained_tokens: int
+    batched_tokens: int
+    sequences_limit: int | None
+    batches_in_flight: int
+
+    def in_flight(self, context: int) -> int:
+        """Tokens scheduled but not settled, for requests of `context` tokens.
+
+        A default batch never exceeds what all sequences together can hold.
+        Source: vllm/config/vllm.py 0.33.0, max_in_flight_tokens.
+        """
+        batch = self.batched_tokens
+        if self.sequences_limit is not None:
+            batch = min(batch, self.sequences_limit * max(context, 1))
+        return self.batches_in_flight * batch
+
+
+def deployment(model: Model, settings: Settings, draft: bool = False) -> Deployment:
+    """`settings` as vLLM would run them; `draft` adds the model's own draft layers."""
+    rules = RULES[settings.version]
+    options = settings.options
+    given = settings.batched_tokens or options["max_num_batched_tokens"]
+    _, sequences = default_batched_tokens(
+        rules, settings.device, str(options["usage_context"])
+    )
+    speculative = int(options["num_speculative_tokens"] or 0)
+    method = str(options["speculative_method"])
+    has_draft_layers = method not in ("ngram", "suffix")
+    drafts = draft or (speculative > 0 and has_draft_layers)
+    if drafts and not speculative:
+        speculative = max(1, len(model.draft_layers))
+    asynchronous = options["async_scheduling"] is not False
+    return Deployment(
+        rules=rules,
+        tp=settings.tp,
+        pp=settings.pp,
+        dcp=settings.dcp,
+        major=capability(settings.device),
+        block_tokens=settings.block_tokens,
+        backend=_text(options["attention_backend"]),
+        aligned_states=_aligned(model, rules, settings),
+        hybrid=_hybrid(model, rules, settings, drafts),
+        drafts=drafts,
+        speculative_tokens=speculative,
+        retained_tokens=_retained(model, method, speculative, drafts),
+        batched_tokens=batched_tokens(settings),
+        sequences_limit=None if given else int(options["max_num_seqs"] or sequences),
+        batches_in_flight=_batches(rules, settings.pp, asynchronous),
+    )
+
+
+def batched_tokens(settings: Settings) -> int:
+    """`max_num_batched_tokens`: as asked, else by device and usage."""
+    given = settings.batched_tokens or settings.options["max_num_batched_tokens"]
+    default, _ = default_batched_tokens(
+        RULES[settings.version],
+        settings.device,
+        str(settings.options["usage_context"]),
+    )
+    return int(given or default)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _batches(rules: Rules, pp: int, asynchronous: bool) -> int:
+    """Concurrent batches: one a stage, and one more to overlap with."""
+    if not rules.batches_in_flight:
+        return 1
+    return pp + 1 if asynchronous else pp
+
+
+def _aligned(model: Model, rules: Rules, settings: Settings) -> bool:
+    """Whether states are kept at block boundaries, for prefix caching.
+
+    Source: vllm/model_executor/models/config.py 0.33.0, MambaModelConfig; and
+    vllm/config/model.py, is_prefix_caching_supported.
+    """
+    caching = settings.options["enable_prefix_caching"]
+    mode = settings.options["mamba_cache_mode"]
+    states = any(isinstance(spec, RecurrentState) for spec, _ in model.groups)
+    if not states:
+        return False
+    if caching is None and mode is not None:
+        return mode == "align"
+    if caching is None:
+        attention = any(not isinstance(s, RecurrentState) for s, _ in model.groups)
+        return rules.hybrid_prefix_caching and attention
+    return bool(caching)
+
+
+def _hybrid(model: Model, rules: Rules, settings: Settings, drafts: bool) -> bool:
+    """Whether windows are managed as windows.
+
+    Source: vllm/config/vllm.py 0.33.0: off when asked, and for chunked attention
+    beside an EAGLE-like draft (and always before 0.15).
+    """
+    if settings.options["disable_hybrid_kv_cache_manager"]:
+        return False
+    chunked = any(spec.kind == "chunked_attention" for spec, _ in model.groups)
+    return not chunked or (rules.chunked_hybrid and not drafts)
+
+
+def _retained(model: Model, method: str, speculative: int, drafts: bool) -> int:
+    """Tokens kept below a window for chained draft modules, which read ahead.
+
+    Source: vllm/v1/core/kv_cache_planning.py 0.33.0, get_global_kv_cache_groups.
+    """
+    if not drafts or method != "mtp" or len(model.draft_layers) < 2:
+        return 0
+    return max(0, speculative - 1)
+
+
+def query_heads(model: Model) -> int | None:
+    """Query heads of the model, None where it has no attention."""
+    return model.num_heads
+
+
+def encoder_length(model: Model) -> int:
+    """Encoder tokens a request is given room for."""
+    fixed = [
+        spec.source_tokens
+        for spec, _ in model.groups
+        if isinstance(spec, CrossAttention) and spec.source_tokens is not None
+    ]
+    return max(fixed, default=model.encoder_tokens)
+
+
+def per_head(model: Model) -> Heads | None:
+    """The model's most common per-head attention, as its config states it."""
+    found = [
+        (n, spec)
+        for spec, n in model.groups
+        if isinstance(spec, Heads) and not isinstance(spec, CrossAttention)
+    ]
+    return max(found, key=lambda pair: pair[0])[1] if found else None

@@ -1,0 +1,210 @@
+"""vLLM's `--kv-cache-dtype` names, and the bytes of what they store.
+
+Sources, 0.33.0: vllm/config/cache.py (CacheDType), vllm/utils/torch_utils.py, the
+supported_kv_cache_dtypes of vllm/v1/attention/backends, and their customize_spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+from kvcore import formats
+from kvcore.cache import CompressedAttention, IndexerKeys, LatentAttention
+from kvcore.engines.base import Settings
+from kvcore.engines.vllm_rules import capability
+from kvcore.errors import UnsupportedFormat
+from kvcore.estimate import CacheFormats
+from kvcore.formats import FORMATS, NumberFormat
+from kvcore.model import Model
+from kvcore.states import KimiDeltaAttention, RecurrentState
+
+Family = Literal["heads", "latent", "sparse", "compressed"]
+
+NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "float16": "fp16",
+        "bfloat16": "bf16",
+        "fp8": "fp8",
+        "fp8_e4m3": "fp8",
+        "fp8_e5m2": "fp8",
+        "fp8_inc": "fp8",
+        "fp8_ds_mla": "fp8_ds_mla",
+        "nvfp4_ds_mla": "nvfp4_ds_mla",
+        "turboquant_k8v4": "turboquant_k8v4",
+        "turboquant_4bit_nc": "turboquant_4bit_nc",
+        "turboquant_k3v4_nc": "turboquant_k3v4_nc",
+        "turboquant_3bit_nc": "turboquant_3bit_nc",
+        "octave_k3v4": "octave_k3v4",
+        "octave_k3v3": "octave_k3v3",
+        "octave_k3v3_compact": "octave_k3v3_compact",
+        "ultraquant_4bit": "ultraquant_4bit",
+        "int4_per_token_head": "int4_per_token_head",
+        "int8_per_token_head": "int8_per_token_head",
+        "fp8_per_token_head": "fp8_per_token_head",
+        "nvfp4": "nvfp4",
+        "nvfp4_4over6": "nvfp4",
+    }
+)
+"""vLLM's name -> the format that is stored."""
+
+_AS_MODEL: Final = ("float16", "bfloat16")
+_RECORDS: Final = ("fp8_ds_mla", "nvfp4_ds_mla")
+
+LEGAL: Final[Mapping[Family, tuple[str, ...]]] = MappingProxyType(
+    {
+        "heads": tuple(name for name in NAMES if name not in _RECORDS),
+        "latent": (*_AS_MODEL, "fp8", "fp8_e4m3"),
+        "sparse": ("bfloat16", "fp8", "fp8_e4m3", *_RECORDS),
+        "compressed": ("fp8", "fp8_e4m3", "fp8_ds_mla"),
+    }
+)
+"""What each kind of cache can be stored in, `auto` aside."""
+
+_BLACKWELL_ONLY: Final = ("nvfp4_ds_mla",)
+_ROCM_ONLY: Final = ("octave_k3v4", "octave_k3v3", "octave_k3v3_compact")
+
+STATED_STATES: Final = ("nemotron_h", "qwen3_5", "qwen3_6", "qwen4_exp")
+"""model_types whose config decides the state's dtype; others take the model's."""
+
+OCTAVE_ALIGNMENT: Final[Mapping[str, int]] = MappingProxyType(
+    {"octave_k3v4": 8, "octave_k3v3": 8, "octave_k3v3_compact": 4}
+)
+
+
+def family(model: Model) -> Family:
+    kinds = {type(spec) for spec, _ in model.groups}
+    if CompressedAttention in kinds:
+        return "compressed"
+    if LatentAttention not in kinds:
+        return "heads"
+    return "sparse" if IndexerKeys in kinds else "latent"
+
+
+def legal_names(model: Model, settings: Settings) -> tuple[str, ...]:
+    """Values of `--kv-cache-dtype` that hold this model's cache on that device."""
+    major = capability(settings.device)
+    own = "float16" if model.kv_format == "fp16" else "bfloat16"
+    return (
+        "auto",
+        *(
+            name
+            for name in LEGAL[family(model)]
+            if (name not in _AS_MODEL or name == own)
+            and (name not in _BLACKWELL_ONLY or major == 10)
+            and (name not in _ROCM_ONLY or major == 0)
+        ),
+    )
+
+
+def resolve(
+    model: Model, kv: str, indexer: str, state: str, settings: Settings
+) -> CacheFormats:
+    """Format names as vLLM understands them for this model and device."""
+    kind = family(model)
+    name = _named(kv)
+    if name == "auto":
+        stored = _auto(model, kind, settings)
+    else:
+        legal = legal_names(model, settings)
+        if name not in legal:
+            raise UnsupportedFormat(
+                format=kv,
+                role="the KV cache",
+                reason="vLLM's kv-cache-dtype takes " + ", ".join(legal) + " here",
+            )
+        stored = NAMES[name]
+    if kind == "sparse" and stored == "fp8":
+        stored = _sparse_fp8(settings)
+    return CacheFormats(
+        kv=FORMATS[stored],
+        indexer=_indexer(model, indexer),
+        state=_state(model, state),
+    )
+
+
+def _named(name: str) -> str:
+    """vLLM's name of a format, from its own or a plain one."""
+    key = name.strip().lower().removeprefix("torch.")
+    plain = {"fp16": "float16", "half": "float16", "bf16": "bfloat16"}
+    return plain.get(key, key)
+
+
+def _auto(model: Model, kind: Family, settings: Settings) -> str:
+    """The model's own dtype; DeepSeek-V4 packs fp8, and GLM-5 does on SM10x."""
+    if kind == "compressed":
+        return "fp8"
+    if model.model_type == "glm_moe_dsa" and capability(settings.device) == 10:
+        return "fp8"
+    return "fp16" if model.kv_format == "fp16" else "bf16"
+
+
+def _sparse_fp8(settings: Settings) -> str:
+    """FlashInfer's sparse kernel on SM10x reads plain fp8, the others records.
+
+    Source: vllm/model_executor/layers/attention/mla_attention.py 0.33.0.
+    """
+    chosen = settings.options["attention_backend"]
+    if chosen is not None:
+        return "fp8" if chosen == "FLASHINFER_MLA_SPARSE" else "fp8_ds_mla"
+    return "fp8" if capability(settings.device) in (0, 10) else "fp8_ds_mla"
+
+
+def _indexer(model: Model, name: str) -> NumberFormat:
+    """FP8 keys with a scale per 128 beside latents; MXFP4 when asked.
+
+    Keys beside per-head attention (MiniMax M3) are in the model's dtype.
+    """
+    if family(model) == "heads":
+        return formats.find(model.kv_format if name == "auto" else name)
+    if name in ("auto", "fp8", "fp8_g128"):
+        return FORMATS["fp8_g128"]
+    if name in ("fp4", "mxfp4"):
+        return FORMATS["mxfp4"]
+    raise UnsupportedFormat(
+        format=name, role="indexer keys", reason="vLLM keeps them in fp8 or mxfp4"
+    )
+
+
+def _state(model: Model, name: str) -> NumberFormat:
+    """`--mamba-ssm-cache-dtype`; its auto is the model's dtype for most models.
+
+    KDA's is fp32, and Nemotron-H and Qwen3.5 take what their config states.
+    """
+    if name != "auto":
+        found = formats.find(name)
+        if found.id not in ("fp32", "fp16", "bf16"):
+            raise UnsupportedFormat(
+                format=name,
+                role="states",
+                reason="vLLM keeps them in float32, float16 or bfloat16",
+            )
+        return found
+    kinds = [spec for spec, _ in model.groups if isinstance(spec, RecurrentState)]
+    if any(isinstance(spec, KimiDeltaAttention) for spec in kinds):
+        return FORMATS["fp32"]
+    if model.model_type.startswith(STATED_STATES):
+        return formats.find(model.state_format)
+    return FORMATS["bf16"]
+
+
+def head_bytes(key: int, value: int, fmt: NumberFormat) -> int:
+    """Bytes of one token in one KV head: key and value, packed as the backend does."""
+    bits = fmt.row_bits(key, "key"), fmt.row_bits(value, "value")
+    packed = sum(-(-n // 8) for n in bits)
+    if fmt.id.startswith("turboquant_"):
+        return packed + packed % 2
+    unit = OCTAVE_ALIGNMENT.get(fmt.id, 1)
+    return -(-packed // unit) * unit
+
+
+def latent_bytes(spec: LatentAttention, fmt: NumberFormat) -> int:
+    """Bytes of one token's latent and rotary key."""
+    rope = spec.qk_rope_head_dim
+    bits = fmt.row_bits(spec.kv_lora_rank, "latent")
+    return -(-(bits + (fmt.row_bits(rope, "rope") if rope else 0)) // 8)
+
+
+def indexer_bytes(width: int, fmt: NumberFormat) -> int:
+    return -(-fmt.row_bits(width, "indexer") // 8)
