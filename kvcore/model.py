@@ -38,6 +38,7 @@ class Model:
 
     `architecture` is the class the file names for itself, by which engines choose
     their rules; `vision_tower` its vision encoder's layers and width, where it has one.
+    `kv_quantization` is what a checkpoint's KV scales are made for, if it has any.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Model:
     latent_expanded: bool = False
     ngram_history: int = 0
     architecture: str | None = None
+    kv_quantization: str | None = None
     vision_tower: tuple[int | None, int | None] | None = None
     notices: tuple[Notice, ...] = ()
     groups: tuple[Group, ...] = field(init=False)

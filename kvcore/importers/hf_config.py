@@ -27,6 +27,7 @@ from kvcore.importers.fields import Fields, shown
 from kvcore.importers.layer_kinds import LAYERS, family_of
 from kvcore.importers.patterns import PATTERNS
 from kvcore.importers.plain import plain_layers
+from kvcore.importers.quantization import kv_quantization
 from kvcore.importers.special import BUILDERS
 from kvcore.importers.states import FAMILIES as STATE_FAMILIES
 from kvcore.model import Layer, Model
@@ -151,6 +152,7 @@ def read(config: Mapping[str, object], name: str = "") -> Model:
         max_context=trained_context(fields),
         kv_format=storage_format(fields, config),
         state_format=state_format(fields),
+        kv_quantization=kv_quantization(config),
         encoder_tokens=encoder_tokens(fields, config),
         extra_tokens=extra_tokens(fields),
         ngram_history=ngram_history(fields),
