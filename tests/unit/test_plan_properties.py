@@ -152,7 +152,8 @@ def test_fewest_gpus_hold_it_and_one_fewer_do_not(model: str, engine: str) -> No
     if engine in ONE_PROCESS:
         assert fewest is None
         return
-    assert fewest is not None and fewest > 1
+    assert fewest is not None
+    assert fewest > 1
     held = []
     for gpus in range(1, fewest + 1):
         for pp in range(1, gpus + 1):
@@ -165,7 +166,8 @@ def test_fewest_gpus_hold_it_and_one_fewer_do_not(model: str, engine: str) -> No
                 continue
             if answer.verdict != "does_not_fit":
                 held.append(gpus)
-    assert held and min(held) == fewest
+    assert held
+    assert min(held) == fewest
 
 
 def test_a_rank_has_weights_reserve_and_pool() -> None:
