@@ -10,9 +10,11 @@ from kvcore.engines.llama_cpp import LlamaCpp
 from kvcore.engines.lm_studio import LMStudio
 from kvcore.engines.ollama import Ollama
 from kvcore.engines.transformers import Transformers
+from kvcore.engines.vllm import Vllm
 from kvcore.errors import UnknownEngine
 
 ENGINES: Final[Mapping[str, Engine]] = {
+    "vllm": Vllm(),
     "llama_cpp": LlamaCpp(),
     "ollama": Ollama(),
     "lm_studio": LMStudio(),
