@@ -16,11 +16,11 @@ from kvcore.estimate import (
     CacheFormats,
     cache_formats,
     estimate,
-    explain,
     marginal_bytes_per_token,
     mha_equivalent_bytes_per_token,
     notices,
 )
+from kvcore.formula import explain
 from kvcore.model import Layer, Model
 from kvcore.params import (
     ESTIMATE,
