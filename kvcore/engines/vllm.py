@@ -10,6 +10,7 @@ from math import ceil
 from types import MappingProxyType
 from typing import ClassVar
 
+from kvcore.cache import CrossAttention
 from kvcore.engines.base import (
     Allocation,
     Engine,
@@ -32,6 +33,7 @@ from kvcore.engines.vllm_groups import Group
 from kvcore.engines.vllm_kernels import BACKENDS
 from kvcore.engines.vllm_plan import Plan, items_of, plan_of
 from kvcore.engines.vllm_rules import RULES
+from kvcore.errors import Notice
 from kvcore.estimate import CacheFormats, Scope
 from kvcore.model import Model
 
@@ -134,6 +136,7 @@ class Vllm(Engine):
         return Allocation(
             components=components,
             items=MappingProxyType(items),
+            notices=_notices(model, encoder),
             reserved_bytes=plan.block_bytes if plan.groups else 0,
         )
 
@@ -173,7 +176,7 @@ class Vllm(Engine):
                 PoolGroup(
                     kind=group.kind,
                     layers=len(group.caches),
-                    block_tokens=group.first.block_tokens,
+                    block_tokens=_block_tokens(group, d, context),
                     page_bytes=group.page_bytes,
                     blocks_per_request=count,
                 )
@@ -181,6 +184,23 @@ class Vllm(Engine):
             ),
             log_lines=_log_lines(d, tokens, context, concurrency),
         )
+
+
+def _block_tokens(group: Group, d: Deployment, context: int) -> int:
+    """A state that is not kept at boundaries covers a whole request."""
+    if group.first.kind == "state" and not d.aligned_states:
+        return context
+    return group.first.block_tokens
+
+
+def _notices(model: Model, encoder: int) -> tuple[Notice, ...]:
+    """Blocks of an encoder are for its own length, not for a whole batch.
+
+    The log of 0.33 reserves `max_num_batched_tokens` of them for each request.
+    """
+    if not any(isinstance(spec, CrossAttention) for spec, _ in model.groups):
+        return ()
+    return (Notice("encoder_tokens_assumed", {"value": encoder}),)
 
 
 def _encoder(model: Model, scope: Scope) -> int:
@@ -218,4 +238,3 @@ def _log_lines(
         f"Maximum concurrency for {context:,} tokens per request: {concurrency:.2f}x"
     )
     return (f"{size}, {users}",) if d.rules.one_log_line else (size, users)
-

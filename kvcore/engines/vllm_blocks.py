@@ -149,7 +149,9 @@ def _latent(fmt: NumberFormat, d: Deployment, sparse: bool) -> Kernel:
 
 def _attention(spec: Heads, fmt: NumberFormat, d: Deployment) -> Kernel:
     widths = (spec.head_dim, spec.value_head_dim)
-    return attention_kernel(d.major, d.backend, fmt.id, widths)
+    return attention_kernel(
+        d.major, d.backend, fmt.id, widths, image_prefix=d.image_prefix
+    )
 
 
 def _holding_a_state(

@@ -13,14 +13,15 @@ from kvcore.cache import (
     CompressedAttention,
     CrossAttention,
     Heads,
+    IndexerKeys,
     LatentAttention,
     SlidingWindowAttention,
 )
 from kvcore.engines.base import Settings
-from kvcore.engines.vllm_rules import RULES
+from kvcore.engines.vllm_rules import HOPPER, RULES, capability
 from kvcore.errors import DoesNotShard, UnsupportedModel, UnsupportedOption
 from kvcore.model import Model
-from kvcore.states import LightningAttention, RecurrentState
+from kvcore.states import LightningAttention
 
 LARGEST_SUGGESTED: Final = 128
 
@@ -49,6 +50,8 @@ def check(model: Model, settings: Settings) -> None:
 def _model(model: Model, settings: Settings) -> None:
     rules = RULES[settings.version]
     kinds = {type(spec) for spec, _ in model.groups}
+    sparse = bool(kinds & {IndexerKeys, CompressedAttention})
+    old = 0 < capability(settings.device) < HOPPER
     reason = None
     if model.model_type.startswith(OWN_LAYOUTS):
         reason = "vLLM keeps it in a layout of its own that is not computed here"
@@ -56,6 +59,8 @@ def _model(model: Model, settings: Settings) -> None:
         reason = "vLLM does not serve it"
     elif CompressedAttention in kinds and not rules.compressed_attention:
         reason = f"vLLM {rules.version} does not serve it"
+    elif sparse and old:
+        reason = "its sparse attention needs a GPU of Hopper's generation or later"
     elif LightningAttention in kinds and model.model_type.startswith("minimax"):
         reason = "vLLM serves it up to 0.23 only"
     if reason is not None:
@@ -63,7 +68,7 @@ def _model(model: Model, settings: Settings) -> None:
 
 
 def _legal(allowed: Callable[[int], bool], wanted: int) -> list[int]:
-    """The largest size below `wanted` and the smallest above it, else all small ones."""
+    """The largest legal size below `wanted` and the smallest above it."""
     sizes = [n for n in range(1, LARGEST_SUGGESTED + 1) if allowed(n)]
     below = [n for n in sizes if n < wanted][-1:]
     return below + [n for n in sizes if n > wanted][:1]
@@ -171,7 +176,3 @@ def _is_windowed(spec: object) -> bool:
     if isinstance(spec, LatentAttention):
         return spec.window is not None
     return isinstance(spec, SlidingWindowAttention | CompressedAttention)
-
-
-def has_states(model: Model) -> bool:
-    return any(isinstance(spec, RecurrentState) for spec, _ in model.groups)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kvcore.cache import CrossAttention, Heads
 from kvcore.engines.base import Settings
 from kvcore.engines.vllm_rules import RULES, Rules, capability, default_batched_tokens
 from kvcore.model import Model
 from kvcore.states import RecurrentState
+
+GEMMA4_VIDEO_TOKENS: Final = 2496
+"""What one video of Gemma 4 may take (arg_utils.py, _get_min_mm_batched_tokens)."""
+
+EAGLE_LIKE: Final = ("mtp", "eagle", "eagle3")
+"""Draft methods that read the target's hidden states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +31,7 @@ class Deployment:
     backend: str | None
     aligned_states: bool
     hybrid: bool
+    image_prefix: bool
     drafts: bool
     speculative_tokens: int
     retained_tokens: int
@@ -67,11 +75,12 @@ def deployment(model: Model, settings: Settings, draft: bool = False) -> Deploym
         block_tokens=settings.block_tokens,
         backend=_text(options["attention_backend"]),
         aligned_states=_aligned(model, rules, settings),
-        hybrid=_hybrid(model, rules, settings, drafts),
+        hybrid=_hybrid(model, rules, settings, drafts and method in EAGLE_LIKE),
+        image_prefix=_image_prefix(model),
         drafts=drafts,
         speculative_tokens=speculative,
         retained_tokens=_retained(model, method, speculative, drafts),
-        batched_tokens=batched_tokens(settings),
+        batched_tokens=_batch(model, settings, bool(given)),
         sequences_limit=None if given else int(options["max_num_seqs"] or sequences),
         batches_in_flight=_batches(rules, settings.pp, asynchronous),
     )
@@ -86,6 +95,14 @@ def batched_tokens(settings: Settings) -> int:
         str(settings.options["usage_context"]),
     )
     return int(given or default)
+
+
+def _batch(model: Model, settings: Settings, given: bool) -> int:
+    """Where images are seen whole, a default batch holds the largest one."""
+    found = batched_tokens(settings)
+    if given or not _image_prefix(model) or "gemma4" not in model.model_type:
+        return found
+    return max(found, GEMMA4_VIDEO_TOKENS)
 
 
 def _text(value: object) -> str | None:
@@ -118,6 +135,20 @@ def _aligned(model: Model, rules: Rules, settings: Settings) -> bool:
     return bool(caching)
 
 
+def _image_prefix(model: Model) -> bool:
+    """Whether the tokens of an image attend to one another both ways.
+
+    Gemma 3 with images, and the Gemma 4 models that do not share caches.
+    Source: vllm/transformers_utils/model_arch_config_convertor.py 0.33.0.
+    """
+    family = model.model_type.removesuffix("_text")
+    if family not in ("gemma3", "gemma4", "paligemma"):
+        return False
+    if family == "gemma4":
+        return not model.num_shared_layers
+    return "ForConditionalGeneration" in (model.architecture or "")
+
+
 def _hybrid(model: Model, rules: Rules, settings: Settings, drafts: bool) -> bool:
     """Whether windows are managed as windows.
 
@@ -138,11 +169,6 @@ def _retained(model: Model, method: str, speculative: int, drafts: bool) -> int:
     if not drafts or method != "mtp" or len(model.draft_layers) < 2:
         return 0
     return max(0, speculative - 1)
-
-
-def query_heads(model: Model) -> int | None:
-    """Query heads of the model, None where it has no attention."""
-    return model.num_heads
 
 
 def encoder_length(model: Model) -> int:

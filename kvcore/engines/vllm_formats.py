@@ -11,7 +11,14 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from kvcore import formats
-from kvcore.cache import CompressedAttention, IndexerKeys, LatentAttention
+from kvcore.cache import (
+    ChunkedAttention,
+    CompressedAttention,
+    Heads,
+    IndexerKeys,
+    LatentAttention,
+    SlidingWindowAttention,
+)
 from kvcore.engines.base import Settings
 from kvcore.engines.vllm_rules import capability
 from kvcore.errors import UnsupportedFormat
@@ -29,7 +36,6 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "fp8": "fp8",
         "fp8_e4m3": "fp8",
         "fp8_e5m2": "fp8",
-        "fp8_inc": "fp8",
         "fp8_ds_mla": "fp8_ds_mla",
         "nvfp4_ds_mla": "nvfp4_ds_mla",
         "turboquant_k8v4": "turboquant_k8v4",
@@ -62,8 +68,17 @@ LEGAL: Final[Mapping[Family, tuple[str, ...]]] = MappingProxyType(
 )
 """What each kind of cache can be stored in, `auto` aside."""
 
-_BLACKWELL_ONLY: Final = ("nvfp4_ds_mla",)
-_ROCM_ONLY: Final = ("octave_k3v4", "octave_k3v3", "octave_k3v3_compact")
+_BLACKWELL_ONLY: Final = ("nvfp4_ds_mla", "nvfp4_4over6")
+_ROCM_ONLY: Final = (
+    "octave_k3v4",
+    "octave_k3v3",
+    "octave_k3v3_compact",
+    "ultraquant_4bit",
+)
+_PACKED_LATER: Final = ("nvfp4", "nvfp4_4over6")
+"""Need CUDA, equal widths, and off SM10x heads wider than 64."""
+
+_BOUNDED: Final = (SlidingWindowAttention, ChunkedAttention)
 
 STATED_STATES: Final = ("nemotron_h", "qwen3_5", "qwen3_6", "qwen4_exp")
 """model_types whose config decides the state's dtype; others take the model's."""
@@ -85,17 +100,28 @@ def family(model: Model) -> Family:
 def legal_names(model: Model, settings: Settings) -> tuple[str, ...]:
     """Values of `--kv-cache-dtype` that hold this model's cache on that device."""
     major = capability(settings.device)
-    own = "float16" if model.kv_format == "fp16" else "bfloat16"
     return (
         "auto",
-        *(
-            name
-            for name in LEGAL[family(model)]
-            if (name not in _AS_MODEL or name == own)
-            and (name not in _BLACKWELL_ONLY or major == 10)
-            and (name not in _ROCM_ONLY or major == 0)
-        ),
+        *(name for name in LEGAL[family(model)] if _holds(name, model, major)),
     )
+
+
+def _holds(name: str, model: Model, major: int) -> bool:
+    if name in _AS_MODEL:
+        return (name == "float16") == (model.kv_format == "fp16")
+    if name in _BLACKWELL_ONLY and major != 10:
+        return False
+    if name in _ROCM_ONLY and major != 0:
+        return False
+    if name.startswith("turboquant_"):
+        return not any(isinstance(spec, _BOUNDED) for spec, _ in model.groups)
+    if name in _PACKED_LATER:
+        return major >= 8 and all(
+            spec.head_dim == spec.value_head_dim and (major == 10 or spec.head_dim > 64)
+            for spec, _ in model.groups
+            if isinstance(spec, Heads)
+        )
+    return True
 
 
 def resolve(
@@ -132,9 +158,14 @@ def _named(name: str) -> str:
 
 
 def _auto(model: Model, kind: Family, settings: Settings) -> str:
-    """The model's own dtype; DeepSeek-V4 packs fp8, and GLM-5 does on SM10x."""
+    """What the checkpoint has scales for, else the model's own dtype.
+
+    DeepSeek-V4 packs fp8, and GLM-5 does on SM10x.
+    """
     if kind == "compressed":
         return "fp8"
+    if model.kv_quantization is not None:
+        return model.kv_quantization
     if model.model_type == "glm_moe_dsa" and capability(settings.device) == 10:
         return "fp8"
     return "fp16" if model.kv_format == "fp16" else "bf16"

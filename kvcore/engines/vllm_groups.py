@@ -21,15 +21,23 @@ _PROMOTED: Final = {"sliding": "full", "chunked": "full", "sliding_latent": "lat
 
 
 class Group:
-    """Layers with one block table. Mixed pages lie side by side in a block."""
+    """Layers with one block table.
 
-    def __init__(self, caches: Sequence[Cache]) -> None:
+    A page of the group is one layer's, or (`side_by_side`) those of all its layers.
+    """
+
+    def __init__(self, caches: Sequence[Cache], *, packed: bool = False) -> None:
         self.caches = tuple(caches)
+        self.side_by_side = packed or len(self.distinct) > 1
 
     @cached_property
     def distinct(self) -> tuple[tuple[Page, int], ...]:
         """Equal pages once, with how many layers have one."""
         return tuple(Counter(cache.page for cache in self.caches).items())
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(cache.page.spec_kind for cache in self.caches))
 
     @property
     def first(self) -> Page:
@@ -37,12 +45,12 @@ class Group:
 
     @property
     def kind(self) -> str:
-        return "+".join(dict.fromkeys(page.spec_kind for page, _ in self.distinct))
+        return "+".join(self.kinds)
 
     @property
     def page_bytes(self) -> int:
-        """A page of the group: one layer's, or the sum of mixed ones."""
-        if len(self.distinct) == 1:
+        """Bytes of a page of the group."""
+        if not self.side_by_side:
             return self.first.page_bytes
         return sum(page.page_bytes * n for page, n in self.distinct)
 
@@ -93,17 +101,13 @@ def same_type(caches: Iterable[Cache]) -> bool:
 def _alike(one: Page, other: Page) -> bool:
     if one.block_tokens != other.block_tokens:
         return False
-    if one.kind in ALL_TOKENS and other.kind in ALL_TOKENS:
-        return True
-    if one.kind in WINDOWED and other.kind == one.kind:
-        return one.bound == other.bound
+    if one.kind in ALL_TOKENS:
+        return other.kind in ALL_TOKENS
     if one.kind != other.kind:
         return False
-    if one.kind == "chunked":
-        return one.bound == other.bound
     if one.kind == "state":
         return one.page_bytes == other.page_bytes and one.copies == other.copies
-    return True
+    return one.bound == other.bound
 
 
 def promoted(caches: Sequence[Cache]) -> list[Cache]:
@@ -241,14 +245,17 @@ def _cut(packing: _Packing, repeats: int | None, anchor: int) -> list[Group]:
         per_block = max(anchor // packing.bucket[0].page.page_bytes, 1)
         count = max(count, -(-len(packing.bucket) // per_block))
     if count == 1:
-        return [Group(packing.bucket)]
+        return [Group(packing.bucket, packed=True)]
     pattern = list(zip(*packing.by_size.values(), strict=False))
-    return [Group([c for row in pattern[i::count] for c in row]) for i in range(count)]
+    return [
+        Group([c for row in pattern[i::count] for c in row], packed=True)
+        for i in range(count)
+    ]
 
 
 def _least_padding(sizes: Sequence[int], least: int) -> int:
     """The chunk size that pads `sizes` least, the larger one in a tie."""
     return min(
-        range(least, max(max(sizes), least) + 1),
+        range(least, max(*sizes, least) + 1),
         key=lambda size: (sum(-n % size for n in sizes), -size),
     )

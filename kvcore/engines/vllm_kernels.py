@@ -13,10 +13,12 @@ from math import lcm
 from types import MappingProxyType
 from typing import Final
 
+from kvcore.engines.vllm_rules import HOPPER
 from kvcore.errors import UnsupportedOption
 
 DEFAULT_BLOCK: Final = 16
 BLACKWELL: Final = 10
+WIDE_HEAD: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,9 @@ KERNELS: Final[Mapping[str, Kernel]] = MappingProxyType(
             _multiple("ROCM_ATTN", 16),
             _multiple("ROCM_AITER_UNIFIED_ATTN", 16, preferred=64),
             _fixed("ROCM_AITER_FA", 16, 32),
+            _fixed("FLASH_ATTN_WIDE_FP8", 64),
             _fixed("FLASHINFER", 16, 32, 64),
+            _fixed("TRITON_FLASHINFER", 64),
             _fixed("TURBOQUANT", 16, 32, 64, 128),
             Kernel(name="ULTRAQUANT", sizes=(16, 32, 64, 128), preferred=64),
             _multiple("ROCM_OCTAVE", 16),
@@ -115,31 +119,57 @@ SPARSE: Final = (
     "ROCM_AITER_MLA_SPARSE",
 )
 
+PACKED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "int4_per_token_head": "TRITON_ATTN",
+        "int8_per_token_head": "TRITON_ATTN",
+        "fp8_per_token_head": "TRITON_ATTN",
+        "turboquant_k8v4": "TURBOQUANT",
+        "turboquant_4bit_nc": "TURBOQUANT",
+        "turboquant_k3v4_nc": "TURBOQUANT",
+        "turboquant_3bit_nc": "TURBOQUANT",
+        "ultraquant_4bit": "ULTRAQUANT",
+        "octave_k3v4": "ROCM_OCTAVE",
+        "octave_k3v3": "ROCM_OCTAVE",
+        "octave_k3v3_compact": "ROCM_OCTAVE",
+        "nvfp4": "FLASHINFER",
+    }
+)
+"""Formats that one backend packs in its own way."""
+
 BACKENDS: Final = ATTENTION + LATENT + SPARSE
 """What `attention_backend` may name here."""
 
 
 def attention_kernel(
-    major: int, chosen: str | None, kv: str, widths: tuple[int, int]
+    major: int,
+    chosen: str | None,
+    kv: str,
+    widths: tuple[int, int],
+    *,
+    image_prefix: bool = False,
 ) -> Kernel:
-    """The backend of per-head attention with keys and values of these widths."""
-    if kv.endswith("_per_token_head"):
-        return KERNELS["TRITON_ATTN"]
-    if kv.startswith("turboquant_"):
-        return KERNELS["TURBOQUANT"]
-    if kv.startswith("octave_"):
-        return KERNELS["ROCM_OCTAVE"]
-    if kv == "ultraquant_4bit":
-        return KERNELS["ULTRAQUANT"]
-    if kv == "nvfp4":
-        return KERNELS["FLASHINFER"]
+    """The backend of per-head attention with keys and values of these widths.
+
+    `image_prefix`: images see all of themselves, for which SM10x has its own pair.
+    """
+    packed = PACKED.get(kv)
+    if packed is not None:
+        return KERNELS[packed]
     if widths[0] != widths[1]:
         return KERNELS["FLASH_ATTN_DIFFKV"]
     if chosen in ATTENTION:
         return KERNELS[chosen]
-    if major == BLACKWELL and widths[0] in (64, 128, 256, 512):
-        return KERNELS["FLASHINFER"]
-    return KERNELS["FLASH_ATTN"]
+    if major == BLACKWELL:
+        return KERNELS[_on_blackwell(widths[0], image_prefix)]
+    wide = major == HOPPER and kv == "fp8" and widths[0] == WIDE_HEAD
+    return KERNELS["FLASH_ATTN_WIDE_FP8" if wide else "FLASH_ATTN"]
+
+
+def _on_blackwell(width: int, image_prefix: bool) -> str:
+    if image_prefix:
+        return "TRITON_FLASHINFER" if width in (256, WIDE_HEAD) else "TRITON_ATTN"
+    return "FLASHINFER" if width in (64, 128, 256, WIDE_HEAD) else "FLASH_ATTN"
 
 
 def latent_kernel(major: int, chosen: str | None, kv: str, flexible: bool) -> Kernel:
@@ -150,7 +180,7 @@ def latent_kernel(major: int, chosen: str | None, kv: str, flexible: bool) -> Ke
         if flexible:
             return KERNELS["FLASHINFER_MLA"]
         return _fixed("FLASHINFER_MLA", 64)
-    if major == 9:
+    if major == HOPPER:
         return KERNELS["FLASHMLA" if kv == "fp8" else "FLASH_ATTN_MLA"]
     return KERNELS["TRITON_MLA"]
 

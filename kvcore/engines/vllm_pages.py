@@ -28,6 +28,10 @@ ALL_TOKENS: Final[frozenset[Kind]] = frozenset({"full", "latent"})
 WINDOWED: Final[frozenset[Kind]] = frozenset({"sliding", "sliding_latent"})
 
 
+def ceil_div(number: int, divisor: int) -> int:
+    return -(-number // divisor)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """One cache of one layer; equal pages are one kind of layer to the planner.
@@ -40,8 +44,8 @@ class Page:
     """
 
     kind: Kind
-    spec_kind: str
-    component: Component
+    spec_kind: str = field(compare=False)
+    component: Component = field(compare=False)
     block_tokens: int
     row_bytes: int
     tokens_per_row: int = 1
@@ -71,13 +75,13 @@ class Page:
         if self.kind == "state":
             return self.copies
         if self.kind == "cross":
-            return -(-encoder // self.block_tokens)
+            return ceil_div(encoder, self.block_tokens)
         if self.kind in ALL_TOKENS:
-            return -(-(-(-tokens // dcp)) // self.block_tokens)
+            return ceil_div(ceil_div(tokens, dcp), self.block_tokens)
         if self.kind == "chunked":
-            return -(-min(self.bound + in_flight, tokens) // self.block_tokens)
+            return ceil_div(min(self.bound + in_flight, tokens), self.block_tokens)
         kept = min(self.bound - 1 + self.retained + in_flight, tokens)
-        return -(-kept // self.block_tokens) + 1
+        return ceil_div(kept, self.block_tokens) + 1
 
     def logical_bytes(self, tokens: int, dcp: int, encoder: int) -> int:
         """What these tokens need in this layer on this rank, without the paging."""
@@ -86,7 +90,7 @@ class Page:
         if self.kind == "cross":
             return encoder * self.row_bytes
         if self.kind in ALL_TOKENS:
-            return -(-tokens // dcp) // self.tokens_per_row * self.row_bytes
+            return ceil_div(tokens, dcp) // self.tokens_per_row * self.row_bytes
         return min(self.bound, tokens) * self.row_bytes
 
     def scaled(self, ratio: int) -> Page:

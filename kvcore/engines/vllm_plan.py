@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from kvcore.cache import Component
 from kvcore.engines.vllm_deployment import Deployment
 from kvcore.engines.vllm_groups import Group, groups_of
-from kvcore.engines.vllm_layers import caches_of, is_block_outermost
+from kvcore.engines.vllm_layers import (
+    caches_of,
+    is_block_outermost,
+    stage_of_layer,
+)
 from kvcore.engines.vllm_pages import ALL_TOKENS, Page
 from kvcore.errors import UnsupportedModel, UnsupportedOption
 from kvcore.estimate import CacheFormats, Scope, estimate
@@ -21,7 +24,7 @@ class Plan:
     """Groups of the whole model and the block of the stage that holds most.
 
     A pool has as many blocks on every stage as on the poorest, so the stage with the
-    widest block decides. `whole` is the same plan on one rank, for comparison.
+    widest block decides.
     """
 
     deployment: Deployment
@@ -132,20 +135,15 @@ def _share(
     model: Model, scope: Scope, formats: CacheFormats, d: Deployment, plan: Plan
 ) -> int:
     """Logical bytes of the stage's layers of one sequence, over its ranks."""
-    stages = {cache.layer for g in plan.groups for cache in g.caches}
-    del stages
-    from kvcore.engines.vllm_layers import stage_of_layer
-
     placed = stage_of_layer(len(model.layers), d.pp)
-    kept = tuple(
-        layer
-        for layer, stage in zip(model.layers, placed, strict=True)
-        if stage == plan.stage
-    )
     part = replace(
         model,
-        layers=kept,
+        layers=tuple(
+            layer
+            for layer, stage in zip(model.layers, placed, strict=True)
+            if stage == plan.stage
+        ),
         draft_layers=model.draft_layers if plan.stage == d.pp - 1 else (),
     )
     one = replace(scope, sequences=1, draft=d.drafts)
-    return int(Fraction(estimate(part, one, formats).total_bytes, d.tp))
+    return estimate(part, one, formats).total_bytes // d.tp

@@ -42,8 +42,8 @@ def state_bytes(spec: RecurrentState, formats: CacheFormats, d: Deployment) -> i
             model_type=spec.kind, reason="vLLM has no cache for this kind of state"
         )
     rows, width = spec.recurrent_shape
-    recurrent = _divided(rows, d.tp, spec) * width * formats.state.row_bits(
-        1, "recurrent"
+    recurrent = (
+        _divided(rows, d.tp, spec) * width * formats.state.row_bits(1, "recurrent")
     )
     columns = spec.kernel - 1 + _drafted(spec, d) if spec.kernel > 1 else 0
     conv = columns * _channels(spec, d.tp) * formats.conv.row_bits(1, "conv")
