@@ -18,6 +18,7 @@ from kvcore.datafiles import read_json
 from kvcore.errors import InputTooLarge, InvalidField, InvalidJson, MissingField
 from kvcore.importers.attention import hidden_size, query_heads
 from kvcore.importers.container import architecture, vision_tower
+from kvcore.importers.context import trained_context
 from kvcore.importers.draft import draft_layers
 from kvcore.importers.encoder_decoder import (
     ENCODER_DECODERS,
@@ -48,25 +49,6 @@ TEXT_CONFIGS: Final = (
     "generator",
 )
 
-CONTEXT: Final = (
-    "max_position_embeddings",
-    "n_positions",
-    "n_ctx",
-    "max_seq_len",
-    "seq_length",
-    "model_max_length",
-    "max_sequence_length",
-    "max_context_length",
-    "max_position_embedding",
-    "max_target_positions",
-)
-
-OWN_CONTEXT: Final[Mapping[str, tuple[str, ...]]] = {
-    "whisper": ("max_target_positions",),
-    # Command R states the length of its first training beside the final one.
-    "cohere": ("model_max_length",),
-}
-"""Where a family states its context, if another key has another number."""
 
 REMOTE_CODE: Final = frozenset(
     (
@@ -275,26 +257,6 @@ def summary(layers: tuple[Layer, ...]) -> str:
         kind = " + ".join(spec.kind for spec in layer) or "nothing"
         counts[kind] = counts.get(kind, 0) + 1
     return ", ".join(f"{count} x {kind}" for kind, count in counts.items())
-
-
-def trained_context(fields: Fields) -> int | None:
-    """The longest context of training: the stated one, or the scaled original.
-
-    `max_position_embeddings` usually has the rope factor in it already (DeepSeek-V3:
-    4096 x 40 = 163840); Qwen2.5 states YaRN beside the unscaled number. Llama 3's
-    scaling is part of the training, and its stated number the end of it (Llama 3.2 1B:
-    131072, with a factor of 32 on 8192).
-    """
-    own = OWN_CONTEXT.get(family_of(fields.model_type), ())
-    stated = fields.optional_integer(*own, *CONTEXT)
-    scaling = fields.child("rope_scaling") or fields.child("rope_parameters")
-    if scaling is None or scaling.text("rope_type", "type") == "llama3":
-        return stated
-    factor = scaling.number("factor")
-    original = scaling.optional_integer("original_max_position_embeddings")
-    if not factor or not original or not 0 < factor <= 10**6:
-        return stated
-    return max(stated or 0, int(original * factor)) or None
 
 
 def storage_format(fields: Fields, config: Mapping[str, object]) -> str:
