@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, cast
 
 from kvcore import formats as number_formats
-from kvcore.cache import LatentAttention
+from kvcore.cache import LatentAttention, SlidingWindowAttention
 from kvcore.engines.base import Allocation, Engine, Option, Settings, no_bytes
 from kvcore.engines.transformers_choice import (
     CLASSES,
@@ -74,6 +74,10 @@ NEW_IN_5: Final = frozenset(
     ).split()
 )
 """Families that 4.57.6 has no code for."""
+
+
+OWN_CODE: Final = frozenset("deepseek_v41 hymba kimi_k3 phi4flash plamo2".split())
+"""Families whose caches the code beside their weights makes, not transformers."""
 
 
 class Transformers(Engine):
@@ -195,9 +199,25 @@ def _check(model: Model, scope: Scope, settings: Settings) -> None:
                 value=str(given),
                 expected="nothing: transformers has none",
             )
-    if settings.version == OLDER and family_of(model) in NEW_IN_5:
+    if family_of(model) in OWN_CODE:
+        raise UnsupportedModel(
+            model_type=model.model_type,
+            reason="the code beside its weights makes its cache, not transformers",
+        )
+    if settings.version == OLDER:
+        _check_older(model)
+
+
+def _check_older(model: Model) -> None:
+    family = family_of(model)
+    if family in NEW_IN_5:
         raise UnsupportedModel(
             model_type=model.model_type, reason=f"it is newer than {OLDER}"
+        )
+    windowed = any(isinstance(s, SlidingWindowAttention) for s, _ in model.groups)
+    if family == "qwen2_moe" and windowed:
+        raise UnsupportedModel(
+            model_type=model.model_type, reason=f"{OLDER} windows other layers of it"
         )
 
 

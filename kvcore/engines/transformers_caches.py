@@ -88,7 +88,7 @@ Backend = Literal["quanto", "hqq", "fp8"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantized(CacheClass):
+class Quantized(Dynamic):
     """QuantizedCache: what came first in codes, the newest tokens in the model's dtype.
 
     The first prefill is quantised whole. Then tokens gather unquantised until there
@@ -101,12 +101,6 @@ class Quantized(CacheClass):
     q_group_size: int
     residual_length: int
     prefill_tokens: int
-
-    def everything(self) -> int:
-        return self.tokens
-
-    def windowed(self, window: int) -> Kept:
-        return "window", self.tokens
 
     @property
     def residual(self) -> int:

@@ -25,7 +25,7 @@ from kvcore.engines.transformers_caches import (
     Static,
     WithoutConfig,
 )
-from kvcore.engines.transformers_layers import OLDER
+from kvcore.engines.transformers_layers import OLDER, family_of
 from kvcore.errors import InvalidArgument, UnsupportedModel
 from kvcore.estimate import Scope
 from kvcore.model import Model
@@ -38,6 +38,18 @@ CLASSES: Final[Mapping[str, str]] = {
     "EncoderDecoderCache": "dynamic",
     "StaticCache": "static",
     "QuantizedCache": "quantized",
+    # Made by the models themselves; all but the first two in 4.57.6 alone.
+    "MiniMaxCache": "dynamic",
+    "xLSTMCache": "dynamic",
+    "Qwen3NextDynamicCache": "dynamic",
+    "HybridMambaAttentionDynamicCache": "dynamic",
+    "FalconHybridMambaAttentionDynamicCache": "dynamic",
+    "ZambaHybridDynamicCache": "dynamic",
+    "Zamba2HybridDynamicCache": "dynamic",
+    "Lfm2HybridConvCache": "dynamic",
+    "MambaCache": "dynamic",
+    "Mamba2Cache": "dynamic",
+    "FalconMambaCache": "dynamic",
 }
 
 GROUPWISE: Final = (
@@ -100,12 +112,20 @@ def cache_class(model: Model, scope: Scope, settings: Settings) -> CacheClass:
     if implementation == "dynamic_no_config":
         _refuse_without_config(model)
         return WithoutConfig(tokens=tokens)
+    if _loses_its_windows(model, settings.version):
+        return WithoutConfig(tokens=tokens)
     # MiniMax makes its own cache, from no config.
     return Dynamic(tokens=tokens)
 
 
 def _holds(model: Model, *kinds: type[CacheSpec]) -> bool:
     return any(isinstance(spec, kinds) for spec, _ in model.groups)
+
+
+def _loses_its_windows(model: Model, version: str) -> bool:
+    """4.57.6 cuts layer_types to `[:-num_kv_shared_layers]`: to none if that is 0."""
+    gemma3n = family_of(model) == "gemma3n" and not model.num_shared_layers
+    return version == OLDER and gemma3n
 
 
 def _refuse_static(model: Model, version: str) -> None:

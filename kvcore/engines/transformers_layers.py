@@ -35,6 +35,7 @@ from kvcore.states import (
     GatedLinearRecurrence,
     RecurrentState,
     Rwkv4,
+    RwkvMatrix,
     ShortConvolution,
 )
 
@@ -100,6 +101,12 @@ def layer_parts(run: Run, groups: tuple[Group, ...]) -> Iterator[Part]:
 @singledispatch
 def parts(spec: CacheSpec, run: Run) -> tuple[Part, ...]:
     """What one layer holds of one spec."""
+    raise NotImplementedError(spec.kind)
+
+
+@parts.register
+def _no_code(spec: RwkvMatrix, run: Run) -> tuple[Part, ...]:
+    """RWKV 5 and later have code of their own beside their weights."""
     raise UnsupportedModel(
         model_type=run.model.model_type, reason=f"transformers has no {spec.kind}"
     )
@@ -236,7 +243,10 @@ def _shared(spec: SharedCache, run: Run) -> tuple[Part, ...]:
 
 
 def parts_beside_layers(run: Run) -> Iterator[Part]:
-    """What is kept once, beside the layers' own caches."""
+    """What is kept once, beside the layers' own caches.
+
+    N-gram embeddings also remember 2 token ids (int64), which are not counted.
+    """
     specs = dict(run.model.groups)
     if run.model.ngram_history:
         yield "state", run.fixed(run.model.ngram_history, run.formats.kv)

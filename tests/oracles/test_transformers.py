@@ -137,8 +137,8 @@ def test_as_measured(params: Json, measured: dict[str, int]) -> None:
 
 
 def test_the_data_covers_the_field() -> None:
-    assert len(CASES) >= 590
-    assert sum("later" in case for case in CASES) >= 400
+    assert len(CASES) >= 620
+    assert sum("later" in case for case in CASES) >= 430
     assert len({case["config"]["model_type"] for case in CASES}) >= 150
     assert {case.get("version", "5.24.0") for case in CASES} == {"5.24.0", "4.57.6"}
     kinds = {
@@ -279,6 +279,37 @@ def test_loading_keeps_a_gate_of_deepseek_v4_in_float32() -> None:
         (
             LATENT,
             {"cache_implementation": "static"},
+            {"engine_version": "4.57.6"},
+            "unsupported_model",
+        ),
+        (
+            {
+                **LLAMA,
+                "model_type": "qwen2_moe",
+                "use_sliding_window": True,
+                "sliding_window": 32,
+                "max_window_layers": 2,
+            },
+            {},
+            {"engine_version": "4.57.6"},
+            "unsupported_model",
+        ),
+        (
+            {
+                "model_type": "rwkv7",
+                "num_hidden_layers": 2,
+                "hidden_size": 128,
+                "head_dim": 64,
+            },
+            {},
+            {},
+            "unsupported_model",
+        ),
+        ({**DEEPSEEK_V4, "model_type": "deepseek_v41"}, {}, {}, "unsupported_model"),
+        (
+            {k: v for k, v in LATENT.items() if not k.startswith(("qk_nope", "v_head"))}
+            | {"model_type": "kimi_k2", "num_key_value_heads": 8},
+            {},
             {"engine_version": "4.57.6"},
             "unsupported_model",
         ),
