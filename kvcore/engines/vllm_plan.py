@@ -81,7 +81,7 @@ def plan_of(model: Model, formats: CacheFormats, d: Deployment) -> Plan:
             reason="states and attention cannot share one group",
         ) from error
     stages = range(d.pp) if groups else ()
-    widths = [max(g.block_bytes(stage) for g in groups) for stage in stages]
+    widths = [block_bytes(groups, stage, d) for stage in stages]
     stage = max(range(len(widths)), key=lambda i: widths[i]) if widths else 0
     return Plan(
         deployment=d,
@@ -89,6 +89,38 @@ def plan_of(model: Model, formats: CacheFormats, d: Deployment) -> Plan:
         stage=stage,
         block_bytes=widths[stage] if widths else 0,
     )
+
+
+def block_bytes(groups: tuple[Group, ...], stage: int, d: Deployment) -> int:
+    """Bytes of one block on that stage: what the widest group needs of it.
+
+    Up to 0.26 mixed pages had fixed places: one for every page any group has of a
+    size (0.25), or as many tuples of one page of every size (0.20).
+    Source: vllm/v1/core/kv_cache_utils.py, _pool_bytes_per_block.
+    """
+    mixed = len(groups) > 1 and any(group.side_by_side for group in groups)
+    if not mixed or d.rules.packing == "widest":
+        return max(group.block_bytes(stage) for group in groups)
+    sizes = sorted(
+        {
+            page.page_bytes
+            for group in groups
+            for page, _ in group.distinct
+            if page.kind in ALL_TOKENS
+        }
+    )
+    slots = dict.fromkeys(sizes, 0)
+    for group in groups:
+        needed = Counter(
+            min(size for size in sizes if size >= cache.page.page_bytes)
+            for cache in group.caches
+            if cache.stage == stage
+        )
+        for size, count in needed.items():
+            slots[size] = max(slots[size], count)
+    if d.rules.packing == "tuples":
+        return sum(sizes) * max(slots.values())
+    return sum(size * count for size, count in slots.items())
 
 
 def items_of(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from kvcore.engines.base import DeviceTraits
 
@@ -26,6 +26,8 @@ class Rules:
     `state_checkpoints`: kinds of state that keep one more block for a checkpoint.
     `flexible_blocks`: blocks follow the backends' kernels, not a fixed table.
     `large_memory_tier`: more batched tokens by default from 160 GiB on.
+    `packing`: a block of mixed pages is the widest group, one slot for each page the
+    groups need of a size, or whole tuples of one page of every size.
     """
 
     version: str
@@ -43,6 +45,7 @@ class Rules:
         {"mamba2", "gated_delta_net", "kimi_delta_attention"}
     )
     compressed_attention: bool = True
+    packing: Literal["widest", "slots", "tuples"] = "widest"
     large_memory_tier: bool = True
 
 
@@ -61,11 +64,12 @@ _0_26: Final = replace(
     one_log_line=False,
     latent_state_blocks_of_128=False,
     large_memory_tier=False,
+    packing="slots",
 )
 _0_25: Final = replace(
     _0_26, version="0.25.1", batches_in_flight=False, hybrid_prefix_caching=False
 )
-_0_20: Final = replace(_0_25, version="0.20.2")
+_0_20: Final = replace(_0_25, version="0.20.2", packing="tuples")
 _0_19: Final = replace(
     _0_20,
     version="0.19.1",
