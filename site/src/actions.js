@@ -1,11 +1,11 @@
 /** What a person can do: each changes the app, asks if need be, and renders. */
 
-import {closed, opened} from './combobox.js';
-import {fieldOf} from './fields.js';
-import {parseCount} from './format.js';
-import {copyText, pointAtCopy} from './save.js';
-import {completeScenario} from './state.js';
-import {remember} from './storage.js';
+import { closed, opened } from "./combobox.js";
+import { fieldOf } from "./fields.js";
+import { parseCount } from "./format.js";
+import { copyText, pointAtCopy } from "./save.js";
+import { completeScenario } from "./state.js";
+import { remember } from "./storage.js";
 
 const PASTE_QUIET = 150;
 const COPIED_SHOWN = 2000;
@@ -14,22 +14,22 @@ const FILE_LIMIT = 16 * 2 ** 20;
 
 /** @param {object} app  @param {{render, ask, try: Function, commit: Function, engine, status}} ways */
 export function createActions(app, ways) {
-  const {render, ask, attempt, commit, engine} = ways;
+  const { render, ask, attempt, commit, engine } = ways;
   let pasteTimer = null;
   let copiedTimer = null;
 
   /** Sets scenario fields and asks; `push` adds a step to the browser's history. */
-  function change(patch, {push = true} = {}) {
-    app.scenario = {...app.scenario, ...patch};
+  function change(patch, { push = true } = {}) {
+    app.scenario = { ...app.scenario, ...patch };
     ask();
-    commit({push});
+    commit({ push });
     render();
   }
 
   function chooseModel(id) {
     app.combo = closed;
-    app.typed.paste = '';
-    change({model: id, model_text: null});
+    app.typed.paste = "";
+    change({ model: id, model_text: null });
   }
 
   const actions = {
@@ -44,12 +44,12 @@ export function createActions(app, ways) {
       render();
     },
     toggleModels() {
-      document.getElementById('model')?.focus();
+      document.getElementById("model")?.focus();
       if (app.combo.open) actions.closeModels();
       else actions.openModels();
     },
     typeModel(text) {
-      if (text.trimStart().startsWith('{')) {
+      if (text.trimStart().startsWith("{")) {
         app.combo = closed;
         actions.typeConfig(text);
         return;
@@ -58,7 +58,7 @@ export function createActions(app, ways) {
       render();
     },
     moveModel(position) {
-      app.combo = {...app.combo, active: position};
+      app.combo = { ...app.combo, active: position };
       render();
     },
     pickModel(position) {
@@ -70,16 +70,16 @@ export function createActions(app, ways) {
     // counts
     typeCount(field, text, optional) {
       app.typed[field] = text;
-      const blank = text.trim() === '';
+      const blank = text.trim() === "";
       const value = parseCount(text);
       if (value === null && !(blank && optional)) {
-        app.entryErrors[field] = {code: blank ? 'blank' : 'count', params: {}};
-        app.answer = {...app.answer, stale: true};
+        app.entryErrors[field] = { code: blank ? "blank" : "count", params: {} };
+        app.answer = { ...app.answer, stale: true };
         render();
         return;
       }
       delete app.entryErrors[field];
-      change({[field]: value}, {push: false});
+      change({ [field]: value }, { push: false });
     },
     settleCount(field) {
       if (app.entryErrors[field] || app.typed[field] === undefined) return;
@@ -89,15 +89,15 @@ export function createActions(app, ways) {
     chooseCount(field, value) {
       delete app.typed[field];
       delete app.entryErrors[field];
-      change({[field]: value});
+      change({ [field]: value });
     },
-    choose: (field, value) => change({[field]: value}),
-    chooseEngine: (engineId) => change({engine: engineId, engine_version: null, engine_options: {}}),
+    choose: (field, value) => change({ [field]: value }),
+    chooseEngine: (engineId) => change({ engine: engineId, engine_version: null, engine_options: {} }),
     setEngineOption(name, value) {
-      const next = {...app.scenario.engine_options};
+      const next = { ...app.scenario.engine_options };
       if (value === null) delete next[name];
       else next[name] = value;
-      change({engine_options: next}, {push: false});
+      change({ engine_options: next }, { push: false });
     },
     reset() {
       app.typed = {};
@@ -117,9 +117,8 @@ export function createActions(app, ways) {
       app.typed.paste = text;
       app.pasteOpen = true;
       clearTimeout(pasteTimer);
-      if (text.trim() === '') {
+      if (text.trim() === "") {
         app.error = null;
-        if (app.answer.stale && Object.keys(app.entryErrors).length === 0) ask();
       } else {
         pasteTimer = setTimeout(() => actions.tryConfig(text), PASTE_QUIET);
       }
@@ -127,27 +126,28 @@ export function createActions(app, ways) {
     },
     /** The config becomes the scenario only once kvcore has read it. */
     async tryConfig(text) {
-      const candidate = {...app.scenario, model: null, model_text: text};
+      const candidate = { ...app.scenario, model: null, model_text: text };
       const verdict = await attempt(candidate);
       if (verdict === null) return;
-      if (verdict.error && ['paste', 'model'].includes(fieldOf(verdict.error, candidate))) return;
+      if (verdict.error && ["paste", "model"].includes(fieldOf(verdict.error, candidate))) return;
       app.scenario = candidate;
+      if (verdict.error) app.answer = { ...app.answer, stale: true };
       await ways.packConfig();
-      commit({push: true});
+      commit({ push: true });
       render();
     },
     clearConfig() {
-      app.typed.paste = '';
+      app.typed.paste = "";
       app.error = null;
       if (app.scenario.model_text !== null) chooseModel(app.lastModel);
-      else actions.typeConfig('');
+      else actions.typeConfig("");
     },
     async readFile(file) {
       if (!file) return;
       app.pasteOpen = true;
       if (file.size > FILE_LIMIT) {
-        app.error = {code: 'input_too_large', params: {bytes: file.size, limit: FILE_LIMIT}};
-        app.asked = {...app.scenario, model: null, model_text: ''};
+        app.error = { code: "input_too_large", params: { bytes: file.size, limit: FILE_LIMIT } };
+        app.errorScenario = { ...app.scenario, model: null, model_text: "" };
         render();
         return;
       }
@@ -165,38 +165,38 @@ export function createActions(app, ways) {
 
     // view
     setView(patch) {
-      app.view = {...app.view, ...patch};
-      commit({push: false});
+      app.view = { ...app.view, ...patch };
+      commit({ push: false });
       render();
     },
     setLanguage(lang) {
-      remember('lang', lang);
+      remember("lang", lang);
       app.t = app.translator(lang);
-      app.share.embed = {...app.share.embed, lang};
+      app.share.embed = { ...app.share.embed, lang };
       document.documentElement.lang = lang;
-      actions.setView({lang});
+      actions.setView({ lang });
     },
     setTheme(theme) {
-      remember('theme', theme === 'auto' ? null : theme);
+      remember("theme", theme === "auto" ? null : theme);
       ways.applyTheme(theme);
-      actions.setView({theme: theme === 'auto' ? null : theme});
+      actions.setView({ theme: theme === "auto" ? null : theme });
     },
     setTab(tab) {
-      app.share = {...app.share, tab, copied: null, refused: false};
+      app.share = { ...app.share, tab, copied: null, refused: false };
       render();
     },
     setEmbed(patch) {
-      app.share = {...app.share, embed: {...app.share.embed, ...patch}};
+      app.share = { ...app.share, embed: { ...app.share.embed, ...patch } };
       render();
     },
     async copy(what, text) {
-      const done = await copyText(text, document.getElementById('share-text'));
-      app.share = {...app.share, copied: done ? what : null, refused: !done};
-      if (done) ways.say(app.t('share.copied'));
+      const done = await copyText(text, document.getElementById("share-text"));
+      app.share = { ...app.share, copied: done ? what : null, refused: !done };
+      if (done) ways.say(app.t("share.copied"));
       render();
       clearTimeout(copiedTimer);
       copiedTimer = setTimeout(() => {
-        app.share = {...app.share, copied: null};
+        app.share = { ...app.share, copied: null };
         render();
       }, COPIED_SHOWN);
     },
@@ -205,7 +205,7 @@ export function createActions(app, ways) {
       pointAtCopy(event.currentTarget);
     },
     showAnswer() {
-      document.querySelector('.first')?.scrollIntoView({block: 'start'});
+      document.querySelector(".first")?.scrollIntoView({ block: "start" });
     },
     dismissProblems() {
       app.problems = [];

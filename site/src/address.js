@@ -1,21 +1,26 @@
 /** The scenario in the address bar, and its mirror in the document for saved copies. */
 
-import {pageAddress} from './embed.js';
-import {parse, serialize} from './state.js';
+import { pageAddress } from "./embed.js";
+import { parse, serialize } from "./state.js";
 
 const QUIET = 300;
 
 const mirror = () => document.querySelector('meta[name="kvcore-state"]');
 
-/** The link's parameters: fragment, else what a saved copy remembers, else nothing. */
+/** What the address says; switches of a frame may stand in the query too. */
+export function readNavigation() {
+  const given = [location.search.slice(1), location.hash.slice(1)].filter((part) => part.includes("="));
+  return parse(given.join("&"));
+}
+
+/** The same at the start, else what a saved copy remembers. */
 export function readAddress() {
-  const given = [location.search.slice(1), location.hash.slice(1)].filter((part) => part.includes('=')).join('&');
-  if (given !== '') return parse(given);
-  return parse(mirror()?.content ?? '');
+  const found = readNavigation();
+  return found.empty ? parse(mirror()?.content ?? "") : found;
 }
 
 /** @param {() => boolean} fixed whether the address must stay as it is (frames) */
-export function createAddress({fixed, onNavigate}) {
+export function createAddress({ fixed, onNavigate }) {
   let timer = null;
   let last = location.hash.slice(1);
 
@@ -25,8 +30,8 @@ export function createAddress({fixed, onNavigate}) {
     if (fixed() || fragment === last) return;
     last = fragment;
     try {
-      if (push) history.pushState(null, '', `#${fragment}`);
-      else history.replaceState(null, '', `#${fragment}`);
+      if (push) history.pushState(null, "", `#${fragment}`);
+      else history.replaceState(null, "", `#${fragment}`);
     } catch {
       // Browsers limit how often the address may change; the next change writes it.
     }
@@ -34,24 +39,28 @@ export function createAddress({fixed, onNavigate}) {
 
   let pending = null;
 
-  window.addEventListener('popstate', navigate);
-  window.addEventListener('hashchange', navigate);
-  function navigate() {
-    const now = location.hash.slice(1);
-    if (now === last) return;
+  // Fired by links, edits of the address and the back button; never by what is written here.
+  window.addEventListener("hashchange", () => {
     clearTimeout(timer);
     timer = null;
-    last = now;
-    onNavigate(parse(now));
-  }
+    last = location.hash.slice(1);
+    onNavigate();
+  });
 
   return {
     /** Replaces the entry once typing has settled, or adds one at once. */
-    update(app, {push = false} = {}) {
-      const {scenario, view, data: {default_state: defaults}} = app;
-      const fragment = serialize({scenario, view, defaults, cfg: app.cfgTooLong ? null : app.cfg});
+    update(app, { push = false } = {}) {
+      const {
+        scenario,
+        view,
+        data: { default_state: defaults },
+      } = app;
+      const fragment = serialize({ scenario, view, defaults, cfg: app.cfgTooLong ? null : app.cfg });
       app.link = `${pageAddress()}#${fragment}`;
-      mirror()?.setAttribute('content', serialize({scenario, view: {...view, embed: false}, defaults, cfg: app.cfg}));
+      mirror()?.setAttribute(
+        "content",
+        serialize({ scenario, view: { ...view, embed: false }, defaults, cfg: app.cfg }),
+      );
       if (push) {
         // The entry that is left keeps what was last typed in it.
         if (timer !== null) write(pending, false);

@@ -1,16 +1,16 @@
 /** Asks kvcore for what the page shows, and lets only the newest answer through. */
 
-import {curvePoints} from './charts.js';
-import {toParams} from './state.js';
+import { curvePoints } from "./charts.js";
+import { toParams } from "./state.js";
 
 const CURVE_QUIET = 60;
 
-const isAbort = (error) => error?.name === 'AbortError';
+const isAbort = (error) => error?.name === "AbortError";
 const keyOf = (params) => JSON.stringify(params, Object.keys(params).sort());
 
 function withoutTokens(params) {
-  const {tokens, ...rest} = params;
-  return {tokens, rest};
+  const { tokens, ...rest } = params;
+  return { tokens, rest };
 }
 
 /**
@@ -18,9 +18,9 @@ function withoutTokens(params) {
  * @param {(method: string, params: object, how: object) => Promise<object>} options.call
  * @param {object} options.data what the build computed
  */
-export function createCalculator({call, data}) {
+export function createCalculator({ call, data }) {
   const shows = new Map([[data.default_state.model, data.default_answer.show]]);
-  const defaultParams = keyOf(toParams({engine_options: {}, model_text: null, engine: null, ...data.default_state}));
+  const defaultParams = keyOf(toParams({ engine_options: {}, model_text: null, engine: null, ...data.default_state }));
   let ticket = 0;
   let curveTimer = null;
 
@@ -31,11 +31,11 @@ export function createCalculator({call, data}) {
     precomputed(scenario) {
       const params = toParams(scenario);
       if (params.model === undefined) return null;
-      const asDefault = keyOf({...params, model: data.default_state.model});
+      const asDefault = keyOf({ ...params, model: data.default_state.model });
       if (asDefault !== defaultParams) return null;
-      if (params.model === data.default_state.model) return {...data.default_answer};
+      if (params.model === data.default_state.model) return { ...data.default_answer };
       const estimate = data.answers?.[params.model];
-      return estimate ? {estimate, show: shows.get(params.model) ?? null, curve: null} : null;
+      return estimate ? { estimate, show: shows.get(params.model) ?? null, curve: null } : null;
     },
 
     /**
@@ -46,17 +46,17 @@ export function createCalculator({call, data}) {
       const mine = ++ticket;
       const params = toParams(scenario);
       const model = modelKey(params);
-      const described = params.model_text === undefined ? {model: params.model} : {model_text: params.model_text};
+      const described = params.model_text === undefined ? { model: params.model } : { model_text: params.model_text };
       try {
         const [estimate, show] = await Promise.all([
-          call('estimate', params, {lane: 'estimate'}),
-          shows.get(model) ?? call('show', described, {lane: 'show'}),
+          call("estimate", params, { lane: "estimate" }),
+          shows.get(model) ?? call("show", described, { lane: "show" }),
         ]);
         if (mine !== ticket) return null;
-        if (estimate.error) return {error: estimate.error};
-        if (show.error) return {estimate, show: null};
+        if (estimate.error) return { error: estimate.error };
+        if (show.error) return { estimate, show: null };
         if (params.model_text === undefined) shows.set(model, show);
-        return {estimate, show};
+        return { estimate, show };
       } catch (error) {
         if (isAbort(error) || mine !== ticket) return null;
         throw error;
@@ -65,19 +65,19 @@ export function createCalculator({call, data}) {
 
     /** Identifies a curve: everything but the present context. */
     curveKey(scenario, trained) {
-      const {tokens, rest} = withoutTokens(toParams(scenario));
-      return keyOf({...rest, points: curvePoints(tokens, trained)});
+      const { tokens, rest } = withoutTokens(toParams(scenario));
+      return keyOf({ ...rest, points: curvePoints(tokens, trained) });
     },
 
     /** Asked once the inputs have rested a moment; `done` is called only for the newest. */
     requestCurve(scenario, trained, done) {
       clearTimeout(curveTimer);
       curveTimer = setTimeout(async () => {
-        const {tokens, rest} = withoutTokens(toParams(scenario));
+        const { tokens, rest } = withoutTokens(toParams(scenario));
         try {
-          done(await call('curve', {...rest, points: curvePoints(tokens, trained)}, {lane: 'curve'}));
+          done(await call("curve", { ...rest, points: curvePoints(tokens, trained) }, { lane: "curve" }));
         } catch (error) {
-          if (!isAbort(error)) done({error: {code: 'internal_error', params: {}}});
+          if (!isAbort(error)) done({ error: { code: "internal_error", params: {} } });
         }
       }, CURVE_QUIET);
     },

@@ -1,7 +1,7 @@
 /** Charts by Observable Plot, freed of inline styles so that the strict policy and a saved copy accept them. */
 
-import {areaY, axisX, axisY, dot, gridY, lineY, plot, pointerX, ruleX, text, tip} from '@observablehq/plot';
-import {bytesText, shortTokens} from './format.js';
+import { areaY, axisX, axisY, dot, gridY, lineY, plot, pointerX, ruleX, text, tip } from "@observablehq/plot";
+import { bytesText, shortTokens } from "./format.js";
 
 const KIB = 2 ** 10;
 
@@ -17,14 +17,14 @@ function powers(base, low, high, most) {
 
 /** The y axis: logarithmic, as caches span a thousandfold; linear only where there is a zero to show. */
 function yScale(rows, unit) {
-  const values = rows.flatMap(({total, allocated}) => [total, allocated]).filter((value) => value !== undefined);
+  const values = rows.flatMap(({ total, allocated }) => [total, allocated]).filter((value) => value !== undefined);
   const high = Math.max(...values);
   const low = Math.min(...values);
-  const base = unit === 'gb' ? 10 : 2;
-  if (low <= 0) return {type: 'linear', domain: [0, high || 1], ticks: 5, floor: 0};
+  const base = unit === "gb" ? 10 : 2;
+  if (low <= 0) return { type: "linear", domain: [0, high || 1], ticks: 5, floor: 0 };
   const floor = base ** Math.floor(Math.log(low) / Math.log(base) - 1e-9);
   const ceiling = base ** Math.ceil(Math.log(high) / Math.log(base) + 0.15);
-  return {type: 'log', base, domain: [floor, ceiling], ticks: powers(base, floor, ceiling, 7), floor};
+  return { type: "log", base, domain: [floor, ceiling], ticks: powers(base, floor, ceiling, 7), floor };
 }
 
 /**
@@ -35,50 +35,115 @@ function yScale(rows, unit) {
  * @param {number|null} options.trained the trained limit in tokens
  * @returns {SVGSVGElement}
  */
-export function curveChart({rows, present, trained, width, unit, labels, labelledBy, interactive = true}) {
+export function curveChart({ rows, present, trained, width, unit, labels, labelledBy, interactive = true }) {
   const narrow = width < 520;
   const first = rows[0].tokens;
   const last = rows[rows.length - 1].tokens;
   const y = yScale(rows, unit);
-  const both = rows.some(({allocated}) => allocated !== undefined);
+  const both = rows.some(({ allocated }) => allocated !== undefined);
   const right = present.tokens > Math.sqrt(first * last);
   const inside = trained !== null && trained >= first && trained <= last;
   const trainedRight = inside && trained < Math.sqrt(first * last);
   const marks = [
-    axisX({ticks: powers(2, first, last, narrow ? 5 : 11), tickFormat: shortTokens, label: labels.x, labelAnchor: 'right', tickSize: 4}),
-    axisY({ticks: y.ticks, tickFormat: (bytes) => bytesText(bytes, unit).replace(/\.0+ /, ' '), label: null, tickSize: 0,
-      className: 'chart-y'}),
-    gridY({ticks: y.ticks}),
-    areaY(rows, {x: 'tokens', y1: y.floor, y2: 'total', className: 'chart-area', fill: 'currentColor'}),
-    lineY(rows, {x: 'tokens', y: 'total', className: 'chart-line', stroke: 'currentColor', strokeWidth: 2.25}),
+    axisX({
+      ticks: powers(2, first, last, narrow ? 5 : 11),
+      tickFormat: shortTokens,
+      label: labels.x,
+      labelAnchor: "right",
+      tickSize: 4,
+    }),
+    axisY({
+      ticks: y.ticks,
+      tickFormat: (bytes) => bytesText(bytes, unit).replace(/\.0+ /, " "),
+      label: null,
+      tickSize: 0,
+      className: "chart-y",
+    }),
+    gridY({ ticks: y.ticks }),
+    areaY(rows, { x: "tokens", y1: y.floor, y2: "total", className: "chart-area", fill: "currentColor" }),
+    lineY(rows, { x: "tokens", y: "total", className: "chart-line", stroke: "currentColor", strokeWidth: 2.25 }),
   ];
   if (both) {
-    marks.push(lineY(rows, {x: 'tokens', y: 'allocated', className: 'chart-allocated', stroke: 'currentColor', strokeWidth: 1.75, strokeDasharray: '5 4'}));
+    marks.push(
+      lineY(rows, {
+        x: "tokens",
+        y: "allocated",
+        className: "chart-allocated",
+        stroke: "currentColor",
+        strokeWidth: 1.75,
+        strokeDasharray: "5 4",
+      }),
+    );
   }
   if (inside) {
     marks.push(
-      ruleX([trained], {className: 'chart-limit', stroke: 'currentColor', strokeDasharray: '2 3', strokeWidth: 1.25}),
-      text([trained], {x: (value) => value, frameAnchor: 'bottom', text: () => labels.trained, className: 'chart-limit-label',
-        textAnchor: trainedRight ? 'start' : 'end', dx: trainedRight ? 6 : -6, dy: -8, fontSize: 13, fill: 'currentColor'}),
+      ruleX([trained], { className: "chart-limit", stroke: "currentColor", strokeDasharray: "2 3", strokeWidth: 1.25 }),
+      text([trained], {
+        x: (value) => value,
+        frameAnchor: "bottom",
+        text: () => labels.trained,
+        className: "chart-limit-label",
+        textAnchor: trainedRight ? "start" : "end",
+        dx: trainedRight ? 6 : -6,
+        dy: -8,
+        fontSize: 13,
+        fill: "currentColor",
+      }),
     );
   }
   marks.push(
-    dot([present], {x: 'tokens', y: 'total', className: 'chart-present', r: 5.5, fill: 'currentColor', strokeWidth: 2}),
-    text([present], {x: 'tokens', y: 'total', text: () => labels.present, className: 'chart-present-label', fontSize: 14,
-      textAnchor: right ? 'end' : 'start', dx: right ? -10 : 10, dy: right ? -12 : 14, lineAnchor: right ? 'bottom' : 'top', fill: 'currentColor'}),
+    dot([present], {
+      x: "tokens",
+      y: "total",
+      className: "chart-present",
+      r: 5.5,
+      fill: "currentColor",
+      strokeWidth: 2,
+    }),
+    text([present], {
+      x: "tokens",
+      y: "total",
+      text: () => labels.present,
+      className: "chart-present-label",
+      fontSize: 14,
+      textAnchor: right ? "end" : "start",
+      dx: right ? -10 : 10,
+      dy: right ? -12 : 14,
+      lineAnchor: right ? "bottom" : "top",
+      fill: "currentColor",
+    }),
   );
   if (interactive) {
-    marks.push(tip(rows, pointerX({x: 'tokens', y: 'total', className: 'chart-tip', fontSize: 13,
-      title: ({tokens, total, allocated}) => [labels.tokens(tokens), `${labels.logical} ${bytesText(total, unit)}`,
-        ...(allocated === undefined ? [] : [`${labels.allocated} ${bytesText(allocated, unit)}`])].join('\n'),
-      fill: 'var(--surface)', stroke: 'var(--line-strong)'})));
+    marks.push(
+      tip(
+        rows,
+        pointerX({
+          x: "tokens",
+          y: "total",
+          className: "chart-tip",
+          fontSize: 13,
+          title: ({ tokens, total, allocated }) =>
+            [
+              labels.tokens(tokens),
+              `${labels.logical} ${bytesText(total, unit)}`,
+              ...(allocated === undefined ? [] : [`${labels.allocated} ${bytesText(allocated, unit)}`]),
+            ].join("\n"),
+          fill: "var(--surface)",
+          stroke: "var(--line-strong)",
+        }),
+      ),
+    );
   }
   const chart = plot({
-    width, height: narrow ? 260 : 320,
-    marginLeft: 62, marginRight: 16, marginTop: 18, marginBottom: 42,
-    className: 'plot',
-    x: {type: 'log', base: 2, domain: [first, last]},
-    y: {type: y.type, base: y.base, domain: y.domain},
+    width,
+    height: narrow ? 260 : 320,
+    marginLeft: 62,
+    marginRight: 16,
+    marginTop: 18,
+    marginBottom: 42,
+    className: "plot",
+    x: { type: "log", base: 2, domain: [first, last] },
+    y: { type: y.type, base: y.base, domain: y.domain },
     marks,
   });
   return bare(chart, labelledBy);
@@ -86,13 +151,13 @@ export function curveChart({rows, present, trained, width, unit, labels, labelle
 
 /** Without Plot's style sheet and per-mark labels: the figure's caption names the whole. */
 function bare(chart, labelledBy) {
-  chart.querySelector('style')?.remove();
-  for (const node of chart.querySelectorAll('[style]')) node.removeAttribute('style');
-  for (const node of chart.querySelectorAll('[aria-label]')) node.removeAttribute('aria-label');
-  for (const node of chart.querySelectorAll('[aria-description]')) node.removeAttribute('aria-description');
-  chart.setAttribute('class', 'chart');
-  chart.setAttribute('role', 'img');
-  chart.setAttribute('aria-labelledby', labelledBy);
+  chart.querySelector("style")?.remove();
+  for (const node of chart.querySelectorAll("[style]")) node.removeAttribute("style");
+  for (const node of chart.querySelectorAll("[aria-label]")) node.removeAttribute("aria-label");
+  for (const node of chart.querySelectorAll("[aria-description]")) node.removeAttribute("aria-description");
+  chart.setAttribute("class", "chart");
+  chart.setAttribute("role", "img");
+  chart.setAttribute("aria-labelledby", labelledBy);
   return chart;
 }
 
@@ -113,4 +178,3 @@ export function curvePoints(tokens, trained) {
 }
 
 export const isPowerOfTwo = (value) => Number.isInteger(Math.log2(value));
-

@@ -3,24 +3,24 @@
  * filtered as one types, grouped by family.
  */
 
-import {html, nothing} from 'lit-html';
-import {guard} from 'lit-html/directives/guard.js';
-import {live} from 'lit-html/directives/live.js';
-import {parameterCount, shortTokens} from './format.js';
-import {attentionName} from './messages.js';
-import {byFamily} from './search.js';
+import { html, nothing } from "lit-html";
+import { guard } from "lit-html/directives/guard.js";
+import { live } from "lit-html/directives/live.js";
+import { parameterCount, shortTokens } from "./format.js";
+import { attentionName } from "./messages.js";
+import { byFamily } from "./search.js";
 
-export const closed = {open: false, query: null, active: -1, groups: [], flat: []};
+export const closed = { open: false, query: null, active: -1, groups: [], flat: [] };
 
 const optionId = (index) => `model-option-${index}`;
 
 /** The state of the open list for a query; `active` starts on `current` or the best hit. */
 export function opened(app, query) {
-  const found = app.search(query ?? '');
+  const found = app.search(query ?? "");
   const groups = byFamily(found);
-  const flat = groups.flatMap(({members}) => members);
+  const flat = groups.flatMap(({ members }) => members);
   const best = query ? flat.indexOf(found[0]) : flat.findIndex((model) => model.id === app.scenario.model);
-  return {open: true, query, active: flat.length > 0 ? Math.max(best, 0) : -1, groups, flat};
+  return { open: true, query, active: flat.length > 0 ? Math.max(best, 0) : -1, groups, flat };
 }
 
 function describe(t, model) {
@@ -28,28 +28,39 @@ function describe(t, model) {
   if (model.parameters) pieces.push(parameterCount(model.parameters));
   if (model.attention?.length) pieces.push(attentionName(t, model.attention));
   if (model.max_context) pieces.push(shortTokens(model.max_context));
-  return pieces.join(' · ');
+  return pieces.join(" · ");
 }
 
 function list(app, actions) {
-  const {t, combo} = app;
+  const { t, combo } = app;
   let index = -1;
   const option = (model) => {
     index += 1;
     const position = index;
-    return html`<li role="option" id=${optionId(position)} data-model=${model.id}
+    return html`<li
+      role="option"
+      id=${optionId(position)}
+      data-model=${model.id}
       aria-selected=${String(position === combo.active)}
-      class=${model.id === app.scenario.model ? 'option current' : 'option'}
-      @click=${() => actions.pickModel(position)}><span class="option-name">${model.name}</span>
-      <span class="option-facts">${describe(t, model)}</span></li>`;
+      class=${model.id === app.scenario.model ? "option current" : "option"}
+      @click=${() => actions.pickModel(position)}
+    >
+      <span class="option-name">${model.name}</span> <span class="option-facts">${describe(t, model)}</span>
+    </li>`;
   };
-  return combo.groups.map(({family, members}, group) => html`<ul role="group" class="option-group"
-    aria-labelledby="model-group-${group}"><li role="presentation" class="option-family"
-    id="model-group-${group}">${family || t('model.other_family')}</li>${members.map(option)}</ul>`);
+  return combo.groups.map(
+    ({ family, members }, group) =>
+      html`<ul role="group" class="option-group" aria-labelledby="model-group-${group}">
+        <li role="presentation" class="option-family" id="model-group-${group}">
+          ${family || t("model.other_family")}
+        </li>
+        ${members.map(option)}
+      </ul>`,
+  );
 }
 
 function onKeydown(app, actions, event) {
-  const {combo} = app;
+  const { combo } = app;
   const last = combo.flat.length - 1;
   const move = (position) => {
     event.preventDefault();
@@ -57,57 +68,105 @@ function onKeydown(app, actions, event) {
   };
   if (event.isComposing) return;
   switch (event.key) {
-    case 'ArrowDown':
+    case "ArrowDown":
       if (combo.open) move(combo.active + 1);
-      else { event.preventDefault(); actions.openModels(); }
+      else {
+        event.preventDefault();
+        actions.openModels();
+      }
       break;
-    case 'ArrowUp':
+    case "ArrowUp":
       if (combo.open) move(combo.active - 1);
-      else { event.preventDefault(); actions.openModels(); }
+      else {
+        event.preventDefault();
+        actions.openModels();
+      }
       break;
-    case 'PageDown': if (combo.open) move(combo.active + 8); break;
-    case 'PageUp': if (combo.open) move(combo.active - 8); break;
-    case 'Enter':
-      if (combo.open && combo.active >= 0) { event.preventDefault(); actions.pickModel(combo.active); }
+    case "PageDown":
+      if (combo.open) move(combo.active + 8);
       break;
-    case 'Escape':
-      if (combo.open) { event.preventDefault(); actions.closeModels(); }
+    case "PageUp":
+      if (combo.open) move(combo.active - 8);
+      break;
+    case "Enter":
+      if (combo.open && combo.active >= 0) {
+        event.preventDefault();
+        actions.pickModel(combo.active);
+      }
+      break;
+    case "Escape":
+      if (combo.open) {
+        event.preventDefault();
+        actions.closeModels();
+      }
       break;
     default:
   }
 }
 
-export function modelField(app, actions, {describedBy, invalid}) {
-  const {t, combo} = app;
+export function modelField(app, actions, { describedBy, invalid }) {
+  const { t, combo } = app;
   const shown = combo.query ?? app.modelName;
-  return html`<div class="combo" @focusout=${(event) => {
-    if (!event.currentTarget.contains(event.relatedTarget)) actions.closeModels();
-  }}>
-    <input id="model" type="text" role="combobox" autocomplete="off" autocapitalize="none" spellcheck="false"
-      aria-autocomplete="list" aria-haspopup="listbox" aria-controls="model-list"
-      aria-expanded=${String(combo.open)} aria-invalid=${String(invalid)}
+  return html`<div
+    class="combo"
+    @focusout=${(event) => {
+      if (!event.currentTarget.contains(event.relatedTarget)) actions.closeModels();
+    }}
+  >
+    <input
+      id="model"
+      type="text"
+      role="combobox"
+      autocomplete="off"
+      autocapitalize="none"
+      spellcheck="false"
+      aria-autocomplete="list"
+      aria-haspopup="listbox"
+      aria-controls="model-list"
+      aria-expanded=${String(combo.open)}
+      aria-invalid=${String(invalid)}
       aria-activedescendant=${combo.open && combo.active >= 0 ? optionId(combo.active) : nothing}
       aria-describedby=${describedBy}
-      value=${shown} .value=${live(shown)}
+      value=${shown}
+      .value=${live(shown)}
       @focus=${(event) => event.target.select()}
       @click=${() => actions.openModels()}
       @input=${(event) => actions.typeModel(event.target.value)}
-      @keydown=${(event) => onKeydown(app, actions, event)}>
-    <button type="button" class="combo-button" tabindex="-1" aria-label=${t('model.show_all')}
-      aria-controls="model-list" aria-expanded=${String(combo.open)}
+      @keydown=${(event) => onKeydown(app, actions, event)}
+    />
+    <button
+      type="button"
+      class="combo-button"
+      tabindex="-1"
+      aria-label=${t("model.show_all")}
+      aria-controls="model-list"
+      aria-expanded=${String(combo.open)}
       @pointerdown=${(event) => event.preventDefault()}
-      @click=${() => actions.toggleModels()}><svg aria-hidden="true" width="12" height="12" viewBox="0 0 12 12"><path d="M2 4l4 4 4-4"></path></svg></button>
-    <div id="model-list" class="combo-list" role="listbox" aria-label=${t('model.label')} ?hidden=${!combo.open || combo.flat.length === 0}
-      @pointerdown=${(event) => event.preventDefault()}>
+      @click=${() => actions.toggleModels()}
+    >
+      <svg aria-hidden="true" width="12" height="12" viewBox="0 0 12 12"><path d="M2 4l4 4 4-4"></path></svg>
+    </button>
+    <div
+      id="model-list"
+      class="combo-list"
+      role="listbox"
+      tabindex="-1"
+      aria-label=${t("model.label")}
+      ?hidden=${!combo.open || combo.flat.length === 0}
+      @pointerdown=${(event) => event.preventDefault()}
+    >
       ${combo.open ? guard([combo.groups, combo.active, app.scenario.model, t], () => list(app, actions)) : nothing}
     </div>
-    ${combo.open && combo.flat.length === 0
-      ? html`<p class="combo-list combo-empty">${t('model.none', {query: combo.query ?? ''})}</p>` : nothing}
+    ${
+      combo.open && combo.flat.length === 0
+        ? html`<p class="combo-list combo-empty">${t("model.none", { query: combo.query ?? "" })}</p>`
+        : nothing
+    }
   </div>`;
 }
 
 /** Keeps the active option in view; called after rendering. */
 export function revealActive(app) {
   if (!app.combo.open) return;
-  document.getElementById(optionId(app.combo.active))?.scrollIntoView({block: 'nearest'});
+  document.getElementById(optionId(app.combo.active))?.scrollIntoView({ block: "nearest" });
 }

@@ -6,15 +6,15 @@ function block(name) {
 }
 
 export function readData() {
-  const catalog = block('catalog');
+  const catalog = block("catalog");
   return {
-    ...block('build'),
+    ...block("build"),
     models: catalog.models,
     catalog_date: catalog.catalog_date,
-    options: block('options'),
-    answers: block('answers'),
-    default_state: block('default-state'),
-    default_answer: block('default-answer'),
-    locales: block('locales'),
+    options: block("options"),
+    answers: block("answers"),
+    default_state: block("default-state"),
+    default_answer: block("default-answer"),
+    locales: block("locales"),
   };
 }

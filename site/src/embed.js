@@ -1,18 +1,19 @@
 /** The page inside another page: what it shows there, how it says its height, and the code to put it there. */
 
-import {html, nothing} from 'lit-html';
-import {serialize} from './state.js';
-import {answer, sentenceText, summaryLine} from './views/answer.js';
-import {bar} from './views/bar.js';
-import {curve} from './views/curve.js';
+import { html, nothing } from "lit-html";
+import { serialize } from "./state.js";
+import { answer, sentenceText, summaryLine } from "./views/answer.js";
+import { bar } from "./views/bar.js";
+import { curve } from "./views/curve.js";
 
 /** Heights that hold without a listener in the parent page. */
-export const HEIGHTS = {answer: 320, bar: 200, curve: 460, full: 1100};
+export const HEIGHTS = { answer: 400, bar: 240, curve: 500, full: 1200 };
 
-const escapeAttribute = (text) => text.replace(/&/g, '&amp;').replace(/"/g, '&quot;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+const escapeAttribute = (text) =>
+  text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
 /** The address of this page without its fragment; a file on disk has none worth sharing. */
-export const pageAddress = () => location.href.replace(/[#?].*$/, '');
+export const pageAddress = () => location.href.replace(/[#?].*$/, "");
 
 const LISTENER = `<script>
 addEventListener("message", (event) => {
@@ -25,38 +26,63 @@ addEventListener("message", (event) => {
 </script>`;
 
 export function embedCode(app) {
-  const {view, theme, lang, resize} = app.share.embed;
-  const fragment = serialize({scenario: app.scenario, defaults: app.data.default_state, cfg: app.cfg,
-    view: {unit: app.view.unit, lang, theme: theme === 'auto' ? null : theme, embed: true, view: view === 'full' ? null : view}});
+  const { view, theme, lang, resize } = app.share.embed;
+  const fragment = serialize({
+    scenario: app.scenario,
+    defaults: app.data.default_state,
+    cfg: app.cfg,
+    view: {
+      unit: app.view.unit,
+      lang,
+      theme: theme === "auto" ? null : theme,
+      embed: true,
+      view: view === "full" ? null : view,
+    },
+  });
   const frame = `<iframe class="kvcore" src="${escapeAttribute(`${pageAddress()}#${fragment}`)}"
-  title="${escapeAttribute(app.t('embed.title', {model: app.answer.estimate.name ?? app.answer.estimate.model}))}"
+  title="${escapeAttribute(app.t("embed.title", { model: app.answer.estimate.name ?? app.answer.estimate.model }))}"
   width="100%" height="${HEIGHTS[view]}" loading="lazy" allow="clipboard-write"
-  referrerpolicy="no-referrer" sandbox="allow-scripts allow-popups"></iframe>`;
+  referrerpolicy="no-referrer" sandbox="allow-scripts allow-popups allow-popups-to-escape-sandbox"></iframe>`;
   return resize ? `${frame}\n${LISTENER}` : frame;
 }
 
 /** The same templates as in the frame, under the frame's theme and language. */
 export function embedPreview(app) {
-  const {view, theme, lang} = app.share.embed;
+  const { view, theme, lang } = app.share.embed;
   const t = app.translator(lang);
-  const framed = {...app, t, problems: [], pending: false, chartWidth: Math.min(app.chartWidth, 640)};
-  return html`<figure class="preview"><figcaption>${app.t('share.preview')}</figcaption>
-    <div class="preview-frame" lang=${lang} data-theme=${theme === 'auto' ? nothing : theme} inert>${
-      embedded(framed, app.actions, view === 'full' ? 'answer' : view, 'preview-')}</div></figure>`;
+  const framed = { ...app, t, problems: [], pending: false, chartWidth: Math.min(app.chartWidth, 640) };
+  return html`<figure class="preview">
+    <figcaption>${app.t("share.preview")}</figcaption>
+    <div class="preview-frame" lang=${lang} data-theme=${theme === "auto" ? nothing : theme} inert>
+      ${embedded(framed, app.actions, view === "full" ? "answer" : view, "preview-")}
+    </div>
+  </figure>`;
 }
 
 /** The line under a frame: the scenario and the way to the calculator. */
 function frameFoot(app) {
-  const fragment = serialize({scenario: app.scenario, defaults: app.data.default_state, cfg: app.cfg,
-    view: {unit: app.view.unit, lang: app.t.lang}});
-  return html`<p class="frame-foot"><span>${summaryLine(app)}</span>
-    <a href=${`${pageAddress()}#${fragment}`} target="_blank" rel="noopener">${app.t('embed.open')}</a></p>`;
+  const fragment = serialize({
+    scenario: app.scenario,
+    defaults: app.data.default_state,
+    cfg: app.cfg,
+    view: { unit: app.view.unit, lang: app.t.lang },
+  });
+  return html`<p class="frame-foot">
+    <span>${summaryLine(app)}</span>
+    <a href=${`${pageAddress()}#${fragment}`} target="_blank" rel="noopener">${app.t("embed.open")}</a>
+  </p>`;
 }
 
-export function embedded(app, actions, view, prefix = '') {
-  const body = view === 'curve' ? curve(app, {prefix, embedded: true})
-    : view === 'bar' ? html`<section class="answer"><p class="sentence">${sentenceText(app)}</p>${bar(app)}</section>`
-      : answer(app, actions, {embedded: true, quiet: prefix !== ''});
+export function embedded(app, actions, view, prefix = "") {
+  const body =
+    view === "curve"
+      ? curve(app, { prefix, embedded: true })
+      : view === "bar"
+        ? html`<section class="answer">
+            <p class="sentence">${sentenceText(app)}</p>
+            ${bar(app)}
+          </section>`
+        : answer(app, actions, { embedded: true, quiet: prefix !== "" });
   return html`${body}${frameFoot(app)}`;
 }
 
@@ -70,7 +96,7 @@ export function announceHeight(root) {
     const height = Math.ceil(root.getBoundingClientRect().height);
     if (Math.abs(height - last) < 1) return;
     last = height;
-    window.parent.postMessage({type: 'kvcore:height', v: 1, height}, '*');
+    window.parent.postMessage({ type: "kvcore:height", v: 1, height }, "*");
   };
   new ResizeObserver(() => {
     if (waiting) return;
@@ -78,4 +104,3 @@ export function announceHeight(root) {
     requestAnimationFrame(post);
   }).observe(root);
 }
-

@@ -2,29 +2,33 @@
 
 const BY_CODE = {
   // errors
-  missing_field: 'paste',
-  invalid_field: 'paste',
-  invalid_json: 'paste',
-  input_too_large: 'paste',
-  unsupported_model: 'model',
-  unknown_model: 'model',
-  unknown_engine: 'engine',
-  unknown_option: 'engine_options',
+  missing_field: "paste",
+  invalid_field: "paste",
+  invalid_json: "paste",
+  input_too_large: "paste",
+  unsupported_model: "model",
+  unknown_model: "model",
+  unknown_engine: "engine",
+  unknown_option: "engine_options",
+  unsupported_option: "engine_options",
   // warnings
-  beyond_trained_context: 'tokens',
-  context_unknown: 'tokens',
-  unknown_model_type: 'model',
-  assumed_default: 'model',
-  field_ignored: 'model',
-  cache_shared_between_layers: 'model',
-  encoder_tokens_assumed: 'encoder_tokens',
-  no_draft_layers: 'draft',
-  state_excluded: 'no_state',
-  engine_version_differs: 'engine',
+  beyond_trained_context: "tokens",
+  context_unknown: "tokens",
+  unknown_model_type: "model",
+  assumed_default: "model",
+  field_ignored: "model",
+  cache_shared_between_layers: "model",
+  encoder_tokens_assumed: "encoder_tokens",
+  no_draft_layers: "draft",
+  state_excluded: "no_state",
+  engine_version_differs: "engine",
+  kv_heads_replicated: "engine",
+  latent_replicated: "engine",
+  context_too_small: "engine",
 };
 
-const FORMAT_CODES = new Set(['unknown_format', 'unsupported_format', 'format_row_mismatch']);
-const FORMAT_FIELDS = ['kv_format', 'indexer_format', 'state_format'];
+const FORMAT_CODES = new Set(["unknown_format", "unsupported_format", "format_row_mismatch"]);
+const FORMAT_FIELDS = ["kv_format", "indexer_format", "state_format"];
 
 /**
  * The field beside which a message is shown, or null for the list of notices.
@@ -32,24 +36,24 @@ const FORMAT_FIELDS = ['kv_format', 'indexer_format', 'state_format'];
  * @param {object} scenario what was asked
  */
 export function fieldOf(message, scenario) {
-  const {code, params = {}} = message;
+  const { code, params = {} } = message;
   if (FORMAT_CODES.has(code)) {
-    return FORMAT_FIELDS.find((field) => scenario[field] === params.format) ?? 'kv_format';
+    return FORMAT_FIELDS.find((field) => scenario[field] === params.format) ?? "kv_format";
   }
-  if (code === 'invalid_argument') {
-    if (params.argument in scenario) return params.argument === 'model_text' ? 'paste' : params.argument;
-    return params.argument in scenario.engine_options ? 'engine_options' : null;
+  if (code === "invalid_argument") {
+    if (params.argument in scenario) return params.argument === "model_text" ? "paste" : params.argument;
+    return params.argument in scenario.engine_options ? "engine_options" : null;
   }
   const field = BY_CODE[code] ?? null;
   // A field of the catalog's own config can't be mended by the reader.
-  if (field === 'paste' && scenario.model_text === null) return 'model';
+  if (field === "paste" && scenario.model_text === null) return "model";
   return field;
 }
 
 /** The inputs under "More" that change anything for this model. */
 export function applicable(app) {
-  const {scenario, show} = app;
-  const {formats} = app.answer.estimate;
+  const { scenario, show } = app;
+  const { formats } = app.answer.estimate;
   const state = Boolean(formats?.state);
   return {
     indexer_format: Boolean(formats?.indexer) || scenario.indexer_format !== null,
@@ -61,15 +65,15 @@ export function applicable(app) {
   };
 }
 
-const LATENT_KINDS = new Set(['latent_attention', 'compressed_attention']);
-const KEPT_ELSEWHERE = new Set(['indexer_keys']);
+const LATENT_KINDS = new Set(["latent_attention", "compressed_attention"]);
+const KEPT_ELSEWHERE = new Set(["indexer_keys"]);
 
 /** What a KV format must be able to hold for this model: keys and values, a latent, or both. */
 export function kvRoles(kinds) {
   const roles = new Set();
   for (const kind of kinds) {
-    if (LATENT_KINDS.has(kind)) roles.add('latent');
-    else if (/attention/.test(kind) && !KEPT_ELSEWHERE.has(kind)) roles.add('key');
+    if (LATENT_KINDS.has(kind)) roles.add("latent");
+    else if (/attention/.test(kind) && !KEPT_ELSEWHERE.has(kind)) roles.add("key");
   }
   return [...roles];
 }

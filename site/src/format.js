@@ -1,9 +1,9 @@
 /** Numbers in and out of text: the only place that knows unit words. */
 
-const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
-const DECIMAL = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
+const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const DECIMAL = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 
-const grouped = new Intl.NumberFormat('en-US', {maximumFractionDigits: 0});
+const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 /** 131072 -> "131,072". Both languages group by commas. */
 export function integer(value) {
@@ -21,8 +21,8 @@ function threeDigits(value) {
  * @param {number} bytes
  * @param {'gib'|'gb'} system powers of 1,024 or of 1,000
  */
-export function scaleBytes(bytes, system = 'gib') {
-  const [base, units] = system === 'gb' ? [1000, DECIMAL] : [1024, BINARY];
+export function scaleBytes(bytes, system = "gib") {
+  const [base, units] = system === "gb" ? [1000, DECIMAL] : [1024, BINARY];
   let value = bytes;
   let step = 0;
   while (value >= base && step < units.length - 1) {
@@ -34,24 +34,27 @@ export function scaleBytes(bytes, system = 'gib') {
     value /= base;
     step += 1;
   }
-  return {number: step === 0 ? integer(value) : threeDigits(value), unit: units[step]};
+  return { number: step === 0 ? integer(value) : threeDigits(value), unit: units[step] };
 }
 
 export function bytesText(bytes, system) {
-  const {number, unit} = scaleBytes(bytes, system);
+  const { number, unit } = scaleBytes(bytes, system);
   return `${number} ${unit}`;
 }
 
 /** All digits, or an honest approximation where a double no longer holds them. */
 export function exactInteger(value) {
   if (Number.isSafeInteger(value)) return integer(value);
-  const [mantissa, exponent] = value.toExponential(3).split('e+');
+  const [mantissa, exponent] = value.toExponential(3).split("e+");
   return `≈ ${mantissa} × 10^${exponent}`;
 }
 
 /** Context lengths as model cards write them: 131072 -> "128K", 1048576 -> "1M". */
 export function shortTokens(tokens) {
-  for (const [size, suffix] of [[2 ** 20, 'M'], [2 ** 10, 'K']]) {
+  for (const [size, suffix] of [
+    [2 ** 20, "M"],
+    [2 ** 10, "K"],
+  ]) {
     if (tokens >= size && tokens % (size / 4) === 0) return `${tokens / size}${suffix}`;
   }
   return integer(tokens);
@@ -59,8 +62,12 @@ export function shortTokens(tokens) {
 
 /** 70553706496 -> "70.6B". Parameter counts are decimal. */
 export function parameterCount(count) {
-  for (const [size, suffix] of [[1e12, 'T'], [1e9, 'B'], [1e6, 'M']]) {
-    if (count >= size) return `${threeDigits(count / size).replace(/\.0+$/, '')}${suffix}`;
+  for (const [size, suffix] of [
+    [1e12, "T"],
+    [1e9, "B"],
+    [1e6, "M"],
+  ]) {
+    if (count >= size) return `${threeDigits(count / size).replace(/\.0+$/, "")}${suffix}`;
   }
   return integer(count);
 }
@@ -68,7 +75,7 @@ export function parameterCount(count) {
 /** A share for reading: "87.5%", "<0.1%". */
 export function percent(ratio) {
   const value = ratio * 100;
-  if (value > 0 && value < 0.1) return '<0.1%';
+  if (value > 0 && value < 0.1) return "<0.1%";
   return `${value >= 99.95 || value === 0 ? Math.round(value) : value.toFixed(1)}%`;
 }
 
@@ -79,7 +86,7 @@ export function factor(ratio) {
   return threeDigits(ratio);
 }
 
-const MULTIPLIERS = {'': 1, k: 2 ** 10, ki: 2 ** 10, m: 2 ** 20, mi: 2 ** 20, g: 2 ** 30, gi: 2 ** 30};
+const MULTIPLIERS = { "": 1, k: 2 ** 10, ki: 2 ** 10, m: 2 ** 20, mi: 2 ** 20, g: 2 ** 30, gi: 2 ** 30 };
 const PLAIN = /^\d+(\.\d+)?$/;
 const GROUPED = /^\d{1,3}([,_ ]\d{3})+$/;
 
@@ -88,12 +95,16 @@ const GROUPED = /^\d{1,3}([,_ ]\d{3})+$/;
  * @returns {number|null} null when the text is not such a number
  */
 export function parseCount(text) {
-  const cleaned = text.normalize('NFKC').trim().toLowerCase().replace(/\s*(tokens?|토큰)$/, '');
+  const cleaned = text
+    .normalize("NFKC")
+    .trim()
+    .toLowerCase()
+    .replace(/\s*(tokens?|토큰)$/, "");
   if (/^\d+(\.\d+)?e\+?\d{1,2}$/.test(cleaned)) return whole(Number(cleaned));
   const match = /^(.*?)\s*([kmg]i?)?$/.exec(cleaned);
-  const [, digits, suffix = ''] = match;
+  const [, digits, suffix = ""] = match;
   if (PLAIN.test(digits)) return whole(Number(digits) * MULTIPLIERS[suffix]);
-  if (GROUPED.test(digits)) return whole(Number(digits.replace(/\D/g, '')) * MULTIPLIERS[suffix]);
+  if (GROUPED.test(digits)) return whole(Number(digits.replace(/\D/g, "")) * MULTIPLIERS[suffix]);
   return null;
 }
 

@@ -13,7 +13,7 @@ export function createTranslator(locales, lang) {
   const lookup = (key) => strings[key] ?? locales.en[key] ?? key;
 
   /** The text with every placeholder filled in. */
-  const t = (key, params = {}) => t.parts(key, params).join('');
+  const t = (key, params = {}) => t.parts(key, params).join("");
 
   /** The same as a list, so that a placeholder may be a template or a node. */
   t.parts = (key, params = {}) =>
@@ -36,8 +36,8 @@ export function createTranslator(locales, lang) {
 /** The first language the reader prefers that we have. */
 export function preferredLanguage(locales, wanted) {
   for (const tag of wanted) {
-    const base = tag.toLowerCase().split('-')[0];
+    const base = tag.toLowerCase().split("-")[0];
     if (base in locales) return base;
   }
-  return 'en';
+  return "en";
 }

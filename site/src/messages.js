@@ -1,16 +1,16 @@
 /** Errors and warnings in the reader's language. */
 
-import {bytesText, integer} from './format.js';
+import { bytesText, integer } from "./format.js";
 
 /** Parameters as a reader wants them: numbers grouped, lists joined, bytes with a unit. */
 function readable(t, params, unit) {
   const shown = {};
   for (const [name, value] of Object.entries(params ?? {})) {
-    if (typeof value === 'number' && /bytes|limit/.test(name)) shown[name] = bytesText(value, unit);
-    else if (typeof value === 'number') shown[name] = Number.isInteger(value) ? integer(value) : String(value);
-    else if (Array.isArray(value)) shown[name] = value.map(String).join(', ') || t('list.none');
-    else if (value === null) shown[name] = t('value.absent');
-    else if (typeof value === 'object') shown[name] = JSON.stringify(value);
+    if (typeof value === "number" && /bytes|limit|ram/.test(name)) shown[name] = bytesText(value, unit);
+    else if (typeof value === "number") shown[name] = Number.isInteger(value) ? integer(value) : String(value);
+    else if (Array.isArray(value)) shown[name] = value.map(String).join(", ") || t("list.none");
+    else if (value === null) shown[name] = t("value.absent");
+    else if (typeof value === "object") shown[name] = JSON.stringify(value);
     else shown[name] = clip(String(value));
   }
   return shown;
@@ -19,15 +19,15 @@ function readable(t, params, unit) {
 // Names and values come from pasted files: a whole file is no use in a sentence.
 const clip = (value) => (value.length > 160 ? `${value.slice(0, 157)}…` : value);
 
-function worded(kind, t, {code, params, message}, unit) {
+function worded(kind, t, { code, params, message }, unit) {
   const key = `${kind}.${code}`;
   if (t.has(key)) return t(key, readable(t, params, unit));
   if (message) return message;
-  return t(`${kind}.other`, {code, details: JSON.stringify(params ?? {})});
+  return t(`${kind}.other`, { code, details: JSON.stringify(params ?? {}) });
 }
 
-export const errorText = (t, error, unit) => worded('error', t, error, unit);
-export const warningText = (t, warning, unit) => worded('warning', t, warning, unit);
+export const errorText = (t, error, unit) => worded("error", t, error, unit);
+export const warningText = (t, warning, unit) => worded("warning", t, warning, unit);
 
 /** A short name, "BF16" or "FP8 + scale per token and head"; unknown ids as they are. */
 export function formatName(t, id) {
@@ -37,11 +37,11 @@ export function formatName(t, id) {
 }
 
 export function attentionName(t, kinds) {
-  return kinds.map((kind) => kindName(t, kind)).join(' + ');
+  return kinds.map((kind) => kindName(t, kind)).join(" + ");
 }
 
 export function kindName(t, kind) {
-  return t.has(`kind.${kind}`) ? t(`kind.${kind}`) : kind.replace(/_/g, ' ');
+  return t.has(`kind.${kind}`) ? t(`kind.${kind}`) : kind.replace(/_/g, " ");
 }
 
 export function componentName(t, component) {

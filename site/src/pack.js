@@ -9,12 +9,12 @@ async function pump(text, transform) {
   const chunks = [];
   let size = 0;
   for (;;) {
-    const {done, value} = await reader.read();
+    const { done, value } = await reader.read();
     if (done) break;
     size += value.length;
     if (size > MAX_UNPACKED) {
       await reader.cancel();
-      throw new RangeError('too large');
+      throw new RangeError("too large");
     }
     chunks.push(value);
   }
@@ -22,15 +22,15 @@ async function pump(text, transform) {
 }
 
 export async function pack(text) {
-  const bytes = await pump(text, new CompressionStream('deflate-raw'));
-  let binary = '';
+  const bytes = await pump(text, new CompressionStream("deflate-raw"));
+  let binary = "";
   for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+  return btoa(binary).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 }
 
 /** @throws when the text is not what `pack` makes, or unpacks to more than 1 MiB */
 export async function unpack(packed) {
-  const binary = atob(packed.replace(/-/g, '+').replace(/_/g, '/'));
+  const binary = atob(packed.replace(/-/g, "+").replace(/_/g, "/"));
   const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
-  return new TextDecoder('utf-8', {fatal: true}).decode(await pump(bytes, new DecompressionStream('deflate-raw')));
+  return new TextDecoder("utf-8", { fatal: true }).decode(await pump(bytes, new DecompressionStream("deflate-raw")));
 }

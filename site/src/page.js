@@ -1,17 +1,17 @@
 /** The whole page as one template. */
 
-import {html, nothing} from 'lit-html';
-import {embedded} from './embed.js';
-import {bytesText} from './format.js';
-import {answer} from './views/answer.js';
-import {footer, header, stickyBar} from './views/chrome.js';
-import {curve} from './views/curve.js';
-import {inputs} from './views/inputs.js';
-import {share} from './views/share.js';
-import {why} from './views/why.js';
+import { html, nothing } from "lit-html";
+import { embedded } from "./embed.js";
+import { bytesText } from "./format.js";
+import { answer } from "./views/answer.js";
+import { footer, header, stickyBar } from "./views/chrome.js";
+import { curve } from "./views/curve.js";
+import { inputs } from "./views/inputs.js";
+import { share } from "./views/share.js";
+import { why } from "./views/why.js";
 
 function dropZone(app) {
-  return html`<div class="drop" ?hidden=${!app.dragging} aria-hidden="true"><p>${app.t('paste.drop')}</p></div>`;
+  return html`<div class="drop" ?hidden=${!app.dragging} aria-hidden="true"><p>${app.t("paste.drop")}</p></div>`;
 }
 
 function calculator(app, actions) {
@@ -23,8 +23,11 @@ function calculator(app, actions) {
 }
 
 export function page(app, actions) {
-  const {view, answer: {estimate}} = app;
-  if (view.embed && view.view !== 'full') {
+  const {
+    view,
+    answer: { estimate },
+  } = app;
+  if (view.embed && view.view !== "full") {
     return html`<main class="frame">${embedded(app, actions, view.view)}</main>`;
   }
   if (view.embed) return html`${calculator(app, actions)}${dropZone(app)}`;

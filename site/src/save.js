@@ -10,18 +10,21 @@ export function documentText() {
  * Without scripts the same link downloads the page as it was published.
  */
 export function pointAtCopy(link) {
-  const address = URL.createObjectURL(new Blob([documentText()], {type: 'text/html'}));
-  const published = link.getAttribute('href');
-  link.setAttribute('href', address);
+  const address = URL.createObjectURL(new Blob([documentText()], { type: "text/html" }));
+  const published = link.getAttribute("href");
+  link.setAttribute("href", address);
   setTimeout(() => {
-    link.setAttribute('href', published);
+    link.setAttribute("href", published);
     URL.revokeObjectURL(address);
   }, 10_000);
 }
 
 export function fileName(app) {
-  const {estimate} = app.answer;
-  const model = String(estimate.name ?? estimate.model).toLowerCase().replace(/[^a-z0-9.]+/g, '-').replace(/^-+|-+$/g, '');
+  const { estimate } = app.answer;
+  const model = String(estimate.name ?? estimate.model)
+    .toLowerCase()
+    .replace(/[^a-z0-9.]+/g, "-")
+    .replace(/^-+|-+$/g, "");
   return `kvcore-${model}-${estimate.tokens}x${estimate.sequences}.html`;
 }
 
@@ -34,7 +37,7 @@ export async function copyText(text, field) {
     field?.focus();
     field?.select();
     try {
-      return document.execCommand('copy');
+      return document.execCommand("copy");
     } catch {
       return false;
     }

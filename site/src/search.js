@@ -2,7 +2,12 @@
 
 /** "Llama-3.1-70B" -> ["llama", "3.1", "70b"]. Digits are never guessed at. */
 function words(text) {
-  return text.normalize('NFKC').toLowerCase().match(/\d+(\.\d+)*[a-z]*|[\p{L}]+/gu) ?? [];
+  return (
+    text
+      .normalize("NFKC")
+      .toLowerCase()
+      .match(/\d+(\.\d+)*[a-z]*|[\p{L}]+/gu) ?? []
+  );
 }
 
 const hasDigit = (word) => /\d/.test(word);
@@ -17,7 +22,7 @@ function tolerance(word) {
 export function editDistance(a, b, limit) {
   if (Math.abs(a.length - b.length) > limit) return limit + 1;
   let before = [];
-  let previous = Array.from({length: b.length + 1}, (_, j) => j);
+  let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i += 1) {
     const current = [i];
     for (let j = 1; j <= b.length; j += 1) {
@@ -40,10 +45,7 @@ function wordScore(typed, word, limit) {
   if (!hasDigit(typed) && typed.length > 2 && word.includes(typed)) return 2;
   if (limit === 0) return null;
   // While typing, the word is a prefix of what is meant: "mixtrla" for "mixtral".
-  const distance = Math.min(
-    editDistance(typed, word, limit),
-    editDistance(typed, word.slice(0, typed.length), limit),
-  );
+  const distance = Math.min(editDistance(typed, word, limit), editDistance(typed, word.slice(0, typed.length), limit));
   return distance <= limit ? 3 + distance : null;
 }
 
@@ -77,20 +79,19 @@ export function createSearch(models) {
     fields: [
       [words(model.name), 0],
       [words(model.id), 0.2],
-      [words(model.family ?? ''), 0.3],
-      [words(model.hf_id ?? ''), 0.4],
+      [words(model.family ?? ""), 0.3],
+      [words(model.hf_id ?? ""), 0.4],
       [(model.aliases ?? []).flatMap(words), 0.5],
     ],
     length: model.name.length,
   }));
 
-  const vocabulary = new Set(entries.flatMap(({fields}) => fields.flatMap(([field]) => field)));
+  const vocabulary = new Set(entries.flatMap(({ fields }) => fields.flatMap(([field]) => field)));
 
   function match(typed, forgiving) {
-    const scored = typed.map((word) =>
-      scoreVocabulary(word, vocabulary, forgiving ? tolerance(word) : 0));
+    const scored = typed.map((word) => scoreVocabulary(word, vocabulary, forgiving ? tolerance(word) : 0));
     const hits = [];
-    for (const {model, fields, length} of entries) {
+    for (const { model, fields, length } of entries) {
       let total = length / 1000;
       for (const scores of scored) {
         const best = fields
@@ -118,11 +119,11 @@ export function createSearch(models) {
 export function byFamily(models) {
   const groups = new Map();
   for (const model of models) {
-    const family = model.family ?? '';
+    const family = model.family ?? "";
     if (!groups.has(family)) groups.set(family, []);
     groups.get(family).push(model);
   }
-  return [...groups].map(([family, members]) => ({family, members}));
+  return [...groups].map(([family, members]) => ({ family, members }));
 }
 
 /** The entry a person or a link means: by id, Hugging Face id or alias. */
@@ -133,5 +134,12 @@ export function createResolver(models) {
       if (name) byName.set(name.toLowerCase(), model);
     }
   }
-  return (name) => byName.get(name.trim().toLowerCase().replace(/^https:\/\/huggingface\.co\//, '').replace(/\/+$/, '')) ?? null;
+  return (name) =>
+    byName.get(
+      name
+        .trim()
+        .toLowerCase()
+        .replace(/^https:\/\/huggingface\.co\//, "")
+        .replace(/\/+$/, ""),
+    ) ?? null;
 }

@@ -3,18 +3,21 @@
  * Names are those of the api; what equals the default is left out.
  */
 
-import {parseCount} from './format.js';
+import { parseCount } from "./format.js";
 
 export const VERSION = 1;
 
-const EMBED_VIEWS = ['answer', 'bar', 'curve', 'full'];
+const EMBED_VIEWS = ["answer", "bar", "curve", "full"];
 
 /** Readers return undefined for a value they refuse. */
 const text = (raw) => (raw.length > 0 && raw.length <= 200 ? raw : undefined);
-const flag = (raw) => (raw === '1' ? true : raw === '0' ? false : undefined);
+const flag = (raw) => (raw === "1" ? true : raw === "0" ? false : undefined);
 const positive = (raw) => whole(raw, 1);
 const natural = (raw) => whole(raw, 0);
-const oneOf = (...values) => (raw) => (values.includes(raw) ? raw : undefined);
+const oneOf =
+  (...values) =>
+  (raw) =>
+    values.includes(raw) ? raw : undefined;
 
 function whole(raw, least) {
   const value = parseCount(raw);
@@ -40,22 +43,22 @@ const SCENARIO = {
 /** How it is shown. */
 const VIEW = {
   lang: text,
-  theme: oneOf('auto', 'light', 'dark'),
-  unit: oneOf('gib', 'gb'),
+  theme: oneOf("auto", "light", "dark"),
+  unit: oneOf("gib", "gb"),
   embed: flag,
   view: oneOf(...EMBED_VIEWS),
 };
 
-const OPTION = 'option.';
+const OPTION = "option.";
 
-export const VIEW_DEFAULTS = {lang: null, theme: null, unit: 'gib', embed: false, view: 'full'};
+export const VIEW_DEFAULTS = { lang: null, theme: null, unit: "gib", embed: false, view: "full" };
 
 /** The build's default scenario, with every field present. */
 export function completeScenario(given) {
-  const scenario = {model_text: null, engine_options: {}};
+  const scenario = { model_text: null, engine_options: {} };
   for (const key of Object.keys(SCENARIO)) scenario[key] = null;
-  Object.assign(scenario, {no_state: false, draft: false}, given);
-  scenario.engine_options = {...(given.engine_options ?? {})};
+  Object.assign(scenario, { no_state: false, draft: false }, given);
+  scenario.engine_options = { ...(given.engine_options ?? {}) };
   return scenario;
 }
 
@@ -64,31 +67,31 @@ export function toParams(scenario) {
   const params = {};
   if (scenario.model_text !== null) params.model_text = scenario.model_text;
   for (const [key, value] of Object.entries(scenario)) {
-    if (key === 'model_text' || key === 'engine_options') continue;
-    if (key === 'model' && scenario.model_text !== null) continue;
+    if (key === "model_text" || key === "engine_options") continue;
+    if (key === "model" && scenario.model_text !== null) continue;
     if (value === null || value === false) continue;
-    if (key === 'engine_version' && scenario.engine === null) continue;
+    if (key === "engine_version" && scenario.engine === null) continue;
     params[key] = value;
   }
   if (scenario.engine !== null && Object.keys(scenario.engine_options).length > 0) {
-    params.engine_options = {...scenario.engine_options};
+    params.engine_options = { ...scenario.engine_options };
   }
   return params;
 }
 
-const encode = (value) => encodeURIComponent(value).replace(/%2F/g, '/').replace(/%3A/g, ':').replace(/%2C/g, ',');
-const written = (value) => (value === true ? '1' : value === false ? '0' : String(value));
+const encode = (value) => encodeURIComponent(value).replace(/%2F/g, "/").replace(/%3A/g, ":").replace(/%2C/g, ",");
+const written = (value) => (value === true ? "1" : value === false ? "0" : String(value));
 
 /**
  * The fragment without its "#".
  * @param {string|null} cfg the packed config.json of a custom model
  */
-export function serialize({scenario, view, defaults, cfg = null}) {
+export function serialize({ scenario, view, defaults, cfg = null }) {
   const pairs = [];
   for (const key of Object.keys(SCENARIO)) {
-    if (key === 'model' && cfg !== null) continue;
+    if (key === "model" && cfg !== null) continue;
     const value = scenario[key];
-    if (value === null || value === (defaults[key] ?? null)) continue;
+    if (value === null || value === (defaults[key] ?? false)) continue;
     pairs.push([key, written(value)]);
   }
   for (const [name, value] of Object.entries(scenario.engine_options)) {
@@ -98,9 +101,9 @@ export function serialize({scenario, view, defaults, cfg = null}) {
     const value = view[key];
     if (value !== undefined && value !== null && value !== fallback) pairs.push([key, written(value)]);
   }
-  if (cfg !== null) pairs.push(['cfg', cfg]);
+  if (cfg !== null) pairs.push(["cfg", cfg]);
   pairs.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  return [`v=${VERSION}`, ...pairs.map(([key, value]) => `${encode(key)}=${encode(value)}`)].join('&');
+  return [`v=${VERSION}`, ...pairs.map(([key, value]) => `${encode(key)}=${encode(value)}`)].join("&");
 }
 
 /**
@@ -108,31 +111,35 @@ export function serialize({scenario, view, defaults, cfg = null}) {
  * @returns {{scenario: object, view: object, cfg: string|null, problems: Array<{code: string, params: object}>, empty: boolean}}
  */
 export function parse(fragment) {
-  const found = {scenario: {}, view: {}, cfg: null, problems: [], empty: true};
-  const source = fragment.replace(/^[#?]/, '');
-  if (!source.includes('=')) return found;
+  const found = { scenario: {}, view: {}, cfg: null, problems: [], empty: true };
+  const source = fragment.replace(/^[#?]/, "");
+  if (!source.includes("=")) return found;
   const options = new Map();
-  for (const pair of source.split('&')) {
-    if (pair === '') continue;
-    const cut = pair.indexOf('=');
+  for (const pair of source.split("&")) {
+    if (pair === "") continue;
+    const cut = pair.indexOf("=");
     const key = decode(cut < 0 ? pair : pair.slice(0, cut));
-    const raw = decode(cut < 0 ? '' : pair.slice(cut + 1).replace(/\+/g, ' '));
+    const raw = decode(cut < 0 ? "" : pair.slice(cut + 1).replace(/\+/g, " "));
     found.empty = false;
-    if (key === 'v') {
-      if (raw !== String(VERSION)) found.problems.push({code: 'link_version', params: {value: raw, expected: VERSION}});
-    } else if (key === 'cfg') {
+    if (key === "v") {
+      if (raw !== String(VERSION))
+        found.problems.push({ code: "link_version", params: { value: raw, expected: VERSION } });
+    } else if (key === "cfg") {
       found.cfg = raw;
     } else if (key.startsWith(OPTION) && key.length > OPTION.length) {
       options.set(key.slice(OPTION.length), raw);
     } else {
-      const [target, readers] = Object.hasOwn(SCENARIO, key) ? [found.scenario, SCENARIO]
-        : Object.hasOwn(VIEW, key) ? [found.view, VIEW] : [null, null];
+      const [target, readers] = Object.hasOwn(SCENARIO, key)
+        ? [found.scenario, SCENARIO]
+        : Object.hasOwn(VIEW, key)
+          ? [found.view, VIEW]
+          : [null, null];
       if (target === null) {
-        found.problems.push({code: 'link_unknown', params: {key}});
+        found.problems.push({ code: "link_unknown", params: { key } });
         continue;
       }
       const value = readers[key](raw);
-      if (value === undefined) found.problems.push({code: 'link_value', params: {key, value: raw}});
+      if (value === undefined) found.problems.push({ code: "link_value", params: { key, value: raw } });
       else target[key] = value;
     }
   }

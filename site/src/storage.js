@@ -1,6 +1,6 @@
 /** Preferences that outlive the page; a sandboxed frame has no storage and does without. */
 
-const PREFIX = 'kvcore-';
+const PREFIX = "kvcore-";
 
 export function remembered(name) {
   try {

@@ -1,50 +1,65 @@
 /** The answer: one sentence, three numbers, the bar, and what plain attention would take. */
 
-import {html, nothing} from 'lit-html';
-import {bytesText, exactInteger, integer, percent, scaleBytes, shortTokens} from '../format.js';
-import {formatName} from '../messages.js';
-import {bar} from './bar.js';
-import {notices} from './notices.js';
+import { html, nothing } from "lit-html";
+import { bytesText, exactInteger, integer, percent, scaleBytes, shortTokens } from "../format.js";
+import { formatName } from "../messages.js";
+import { bar } from "./bar.js";
+import { notices } from "./notices.js";
 
 const strong = (content) => html`<strong>${content}</strong>`;
 
 function sentenceParams(app, mark) {
-  const {t, view: {unit}, answer: {estimate}} = app;
+  const {
+    t,
+    view: { unit },
+    answer: { estimate },
+  } = app;
   return {
     model: mark(estimate.name ?? estimate.model),
     total: mark(bytesText(estimate.total_bytes, unit)),
-    sequences: t.count('count.sequences', estimate.sequences, {count: integer(estimate.sequences)}),
-    tokens: t.count('count.tokens', estimate.tokens, {count: integer(estimate.tokens)}),
-    format: formatName(t, estimate.formats?.kv ?? 'auto'),
+    sequences: t.count("count.sequences", estimate.sequences, { count: integer(estimate.sequences) }),
+    tokens: t.count("count.tokens", estimate.tokens, { count: integer(estimate.tokens) }),
+    format: formatName(t, estimate.formats?.kv ?? "auto"),
   };
 }
 
-const sentenceKey = (estimate) =>
-  (estimate.sequences === 1 ? 'answer.sentence.one' : 'answer.sentence.other');
+const sentenceKey = (estimate) => (estimate.sequences === 1 ? "answer.sentence.one" : "answer.sentence.other");
 
 /** The sentence as plain text, for the status region, the title of a frame and copies. */
 export function sentenceText(app) {
-  const text = app.t(sentenceKey(app.answer.estimate), sentenceParams(app, (plain) => plain));
-  const {allocated} = app.answer.estimate;
+  const text = app.t(
+    sentenceKey(app.answer.estimate),
+    sentenceParams(app, (plain) => plain),
+  );
+  const { allocated } = app.answer.estimate;
   if (!allocated) return text;
-  return `${text} ${app.t('answer.sentence.allocated', {
-    engine: allocated.engine, bytes: bytesText(allocated.bytes_per_rank, app.view.unit)})}`;
+  return `${text} ${app.t("answer.sentence.allocated", {
+    engine: allocated.engine,
+    bytes: bytesText(allocated.bytes_per_rank, app.view.unit),
+  })}`;
 }
 
-function number(app, {kind, label, bytes, note}) {
+function number(app, { kind, label, bytes, note }) {
   const scaled = scaleBytes(bytes, app.view.unit);
-  return html`<div class="number ${kind}"><dt>${label}</dt>
-    <dd><span class="value">${scaled.number}</span> <span class="unit">${scaled.unit}</span>
-      <span class="exact">${app.t('answer.exact', {bytes: exactInteger(bytes)})}</span>
-      ${note ? html`<span class="number-note">${note}</span>` : nothing}</dd></div>`;
+  return html`<div class="number ${kind}">
+    <dt>${label}</dt>
+    <dd>
+      <span class="value">${scaled.number}</span> <span class="unit">${scaled.unit}</span>
+      <span class="exact">${app.t("answer.exact", { bytes: exactInteger(bytes) })}</span>
+      ${note ? html`<span class="number-note">${note}</span>` : nothing}
+    </dd>
+  </div>`;
 }
 
 function numbers(app) {
-  const {t, answer: {estimate}} = app;
+  const {
+    t,
+    answer: { estimate },
+  } = app;
   return html`<dl class="numbers">
-    ${number(app, {kind: 'total', label: t('answer.total'), bytes: estimate.total_bytes})}
-    ${number(app, {kind: 'sequence', label: t('answer.per_sequence'), bytes: estimate.bytes_per_sequence})}
-    ${number(app, {kind: 'token', label: t('answer.per_token'), bytes: estimate.marginal_bytes_per_token})}
+    ${number(app, { kind: "total", label: t("answer.total"), bytes: estimate.total_bytes })}
+    ${number(app, { kind: "sequence", label: t("answer.per_sequence"), bytes: estimate.bytes_per_sequence })}
+    ${number(app, { kind: "token", label: t("answer.per_token"), bytes: estimate.marginal_bytes_per_token })}
   </dl>`;
 }
 
@@ -60,69 +75,91 @@ export function fraction(part, whole) {
  * layers: while a window is still filling, the growth is that of windowed layers too.
  */
 function comparison(app) {
-  const {t, view: {unit}, answer: {estimate}} = app;
+  const {
+    t,
+    view: { unit },
+    answer: { estimate },
+  } = app;
   const full = estimate.mha_equivalent_bytes_per_token;
   const own = estimate.marginal_bytes_per_token;
   if (!full || own >= full || own === 0 || windowFilling(estimate)) return nothing;
   const share = (100 * own) / full;
   return html`<p class="comparison">
-    <svg class="ratio" aria-hidden="true" width="96" height="10"><rect class="track" width="100%" height="100%"></rect><rect
-      class="segment kv" width=${`${share.toFixed(2)}%`} height="100%"></rect></svg>
-    <span>${t.parts('answer.comparison', {
-      kind: app.show?.facts?.num_kv_heads === 1 ? 'MQA' : 'GQA',
-      fraction: strong(fraction(own, full)),
-      own: bytesText(own, unit),
-      full: bytesText(full, unit),
-    })}</span></p>`;
+    <svg class="ratio" aria-hidden="true" width="96" height="10">
+      <rect class="track" width="100%" height="100%"></rect>
+      <rect class="segment kv" width=${`${share.toFixed(2)}%`} height="100%"></rect>
+    </svg>
+    <span
+      >${t.parts("answer.comparison", {
+        kind: app.show?.facts?.num_kv_heads === 1 ? "MQA" : "GQA",
+        fraction: strong(fraction(own, full)),
+        own: bytesText(own, unit),
+        full: bytesText(full, unit),
+      })}</span
+    >
+  </p>`;
 }
 
-const windowFilling = (estimate) => (estimate.formula ?? []).some(({values}) =>
-  (values.window ?? values.chunk ?? 0) >= estimate.tokens);
+const windowFilling = (estimate) =>
+  (estimate.formula ?? []).some(({ values }) => (values.window ?? values.chunk ?? 0) >= estimate.tokens);
 
 /** A line that never moves the page: why the numbers are not (yet) those of the inputs. */
 function stateLine(app) {
-  const {t} = app;
-  let text = '';
-  if (app.answer.stale) text = t('answer.last_valid');
-  else if (app.pending && app.engine.state !== 'ready' && app.engine.slow) {
-    text = t('engine.starting');
-  }
+  const { t } = app;
+  let text = "";
+  if (app.answer.stale) text = t("answer.last_valid");
+  else if (app.pending && app.behind && app.engine.state !== "ready" && app.engine.slow) text = t("engine.starting");
   return html`<p class="state-line">${text}</p>`;
 }
 
 function unitSwitch(app, actions) {
-  const {t, view: {unit}} = app;
-  const choice = (value, label, title) => html`<button type="button" class="segment-button"
-    aria-pressed=${String(unit === value)} title=${title} @click=${() => actions.setView({unit: value})}>${label}</button>`;
-  return html`<div class="segmented" role="group" aria-label=${t('unit.label')}>
-    ${choice('gib', 'GiB', t('unit.gib'))}${choice('gb', 'GB', t('unit.gb'))}</div>`;
+  const {
+    t,
+    view: { unit },
+  } = app;
+  const choice = (value, label, title) =>
+    html`<button
+      type="button"
+      class="segment-button"
+      aria-pressed=${String(unit === value)}
+      title=${title}
+      @click=${() => actions.setView({ unit: value })}
+    >
+      ${label}
+    </button>`;
+  return html`<div class="segmented" role="group" aria-label=${t("unit.label")}>
+    ${choice("gib", "GiB", t("unit.gib"))}${choice("gb", "GB", t("unit.gb"))}
+  </div>`;
 }
 
 /** The scenario in one line, where the inputs themselves are not shown. */
 export function summaryLine(app) {
-  const {t, answer: {estimate}} = app;
+  const {
+    t,
+    answer: { estimate },
+  } = app;
   const pieces = [
     estimate.name ?? estimate.model,
-    `${formatName(t, estimate.formats?.kv ?? 'auto')} KV`,
+    `${formatName(t, estimate.formats?.kv ?? "auto")} KV`,
     `${shortTokens(estimate.tokens)} × ${integer(estimate.sequences)}`,
   ];
   if (estimate.allocated) pieces.push(estimate.allocated.engine);
-  return pieces.join(' · ');
+  return pieces.join(" · ");
 }
 
-export function answer(app, actions, {embedded = false, quiet = false} = {}) {
-  const {t, answer: {estimate}} = app;
-  const stale = app.answer.stale || (app.pending && app.slowAnswer);
-  return html`<section class="answer ${stale ? 'stale' : ''}" aria-labelledby=${quiet ? nothing : 'answer-heading'}>
-    ${quiet ? nothing : html`<h2 id="answer-heading" class="visually-hidden">${t('answer.heading')}</h2>`}
+export function answer(app, actions, { embedded = false, quiet = false } = {}) {
+  const {
+    t,
+    answer: { estimate },
+  } = app;
+  const stale = app.answer.stale || (app.pending && app.behind && app.slowAnswer);
+  return html`<section class="answer ${stale ? "stale" : ""}" aria-labelledby=${quiet ? nothing : "answer-heading"}>
+    ${quiet ? nothing : html`<h2 id="answer-heading" class="visually-hidden">${t("answer.heading")}</h2>`}
     <div class="answer-head">
       <p class="sentence">${t.parts(sentenceKey(estimate), sentenceParams(app, strong))}</p>
       ${embedded ? nothing : unitSwitch(app, actions)}
     </div>
-    ${numbers(app)}
-    ${bar(app)}
-    ${comparison(app)}
-    ${quiet ? nothing : stateLine(app)}
-    ${notices(app, actions, {all: embedded})}
+    ${numbers(app)} ${bar(app)} ${comparison(app)} ${quiet ? nothing : stateLine(app)}
+    ${notices(app, actions, { all: embedded })}
   </section>`;
 }

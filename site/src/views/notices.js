@@ -1,30 +1,50 @@
 /** What the reader should know and no input is to blame for. */
 
-import {html, nothing} from 'lit-html';
-import {fieldOf} from '../fields.js';
-import {errorText, warningText} from '../messages.js';
+import { html, nothing } from "lit-html";
+import { fieldOf } from "../fields.js";
+import { errorText, warningText } from "../messages.js";
 
 function failure(app, actions) {
-  const {t, engine} = app;
-  if (engine.state !== 'failed') return nothing;
+  const { t, engine } = app;
+  if (engine.state !== "failed") return nothing;
   return html`<div class="notice failure" role="alert">
-    <p><strong>${t('engine.failed')}</strong> ${t('engine.failed_hint')}</p>
-    <details><summary>${t('engine.details')}</summary><pre tabindex="0">${engine.detail ?? t('engine.no_details')}</pre></details>
-    <p><button type="button" class="button" @click=${actions.retryEngine}>${t('engine.retry')}</button></p></div>`;
+    <p><strong>${t("engine.failed")}</strong> ${t("engine.failed_hint")}</p>
+    <details>
+      <summary>${t("engine.details")}</summary>
+      <pre tabindex="0">${engine.detail ?? t("engine.no_details")}</pre>
+    </details>
+    <p><button type="button" class="button" @click=${actions.retryEngine}>${t("engine.retry")}</button></p>
+  </div>`;
 }
 
-function linkProblem(app, {code, params}) {
-  return html`<li class="notice warning">${app.t(`notice.${code}`, params)}
-    ${(params.suggestions ?? []).map((model) => html` <button type="button" class="link-button"
-      data-model=${model.id} @click=${() => app.actions.setModel(model.id)}>${model.name}</button>`)}</li>`;
+function linkProblem(app, { code, params }) {
+  return html`<li class="notice warning">
+    ${app.t(`notice.${code}`, params)}
+    ${(params.suggestions ?? []).map(
+      (model) =>
+        html` <button
+          type="button"
+          class="link-button"
+          data-model=${model.id}
+          @click=${() => app.actions.setModel(model.id)}
+        >
+          ${model.name}
+        </button>`,
+    )}
+  </li>`;
 }
 
 /** @param {boolean} all also those that are otherwise shown beside their input */
-export function notices(app, actions, {all = false} = {}) {
-  const {t, view: {unit}, scenario, answer: {estimate}} = app;
-  const elsewhere = (message) => !all && fieldOf(message, scenario) !== null;
-  const warnings = (estimate.warnings ?? []).filter((warning) => !elsewhere(warning));
-  const errors = app.error && !elsewhere(app.error) ? [app.error] : [];
+export function notices(app, actions, { all = false } = {}) {
+  const {
+    t,
+    view: { unit },
+    scenario,
+    answer: { estimate },
+  } = app;
+  const elsewhere = (message, asked) => !all && fieldOf(message, asked) !== null;
+  const warnings = (estimate.warnings ?? []).filter((warning) => !elsewhere(warning, scenario));
+  const errors = app.error && !elsewhere(app.error, app.errorScenario) ? [app.error] : [];
   const items = [
     ...errors.map((error) => html`<li class="notice error">${errorText(t, error, unit)}</li>`),
     ...app.problems.map((problem) => linkProblem(app, problem)),
@@ -32,6 +52,10 @@ export function notices(app, actions, {all = false} = {}) {
   ];
   if (items.length === 0) return failure(app, actions);
   return html`${failure(app, actions)}
-    <div class="notices"><ul aria-label=${t('notices.label')}>${items}</ul>
-    ${app.problems.length > 0 ? html`<button type="button" class="link-button" @click=${actions.dismissProblems}>${t('notice.dismiss')}</button>` : nothing}</div>`;
+    <div class="notices">
+      <ul aria-label=${t("notices.label")}>
+        ${items}
+      </ul>
+      ${app.problems.length > 0 ? html`<button type="button" class="link-button" @click=${actions.dismissProblems}>${t("notice.dismiss")}</button>` : nothing}
+    </div>`;
 }

@@ -1,77 +1,122 @@
 /** Take it with you: link, frame, command line, Python, JSON, and the page itself. */
 
-import {html, nothing} from 'lit-html';
-import {live} from 'lit-html/directives/live.js';
-import {embedCode, embedPreview} from '../embed.js';
-import {toParams} from '../state.js';
+import { html, nothing } from "lit-html";
+import { live } from "lit-html/directives/live.js";
+import { embedCode, embedPreview } from "../embed.js";
+import { toParams } from "../state.js";
 
-export const TABS = ['link', 'embed', 'cli', 'python', 'json'];
+export const TABS = ["link", "embed", "cli", "python", "json"];
 
 const CLI_FLAGS = [
-  ['tokens', '--tokens'], ['sequences', '--sequences'], ['kv_format', '--kv-format'], ['indexer_format', '--indexer-format'],
-  ['state_format', '--state-format'], ['encoder_tokens', '--encoder-tokens'], ['checkpoint_interval', '--checkpoint-interval'],
-  ['engine', '--engine'], ['engine_version', '--engine-version'],
+  ["tokens", "--tokens"],
+  ["sequences", "--sequences"],
+  ["kv_format", "--kv-format"],
+  ["indexer_format", "--indexer-format"],
+  ["state_format", "--state-format"],
+  ["encoder_tokens", "--encoder-tokens"],
+  ["checkpoint_interval", "--checkpoint-interval"],
+  ["engine", "--engine"],
+  ["engine_version", "--engine-version"],
 ];
 
-const quoted = (value) => (/^[\w@%+=:,./-]+$/.test(String(value)) ? String(value) : `'${String(value).replace(/'/g, `'\\''`)}'`);
+const quoted = (value) =>
+  /^[\w@%+=:,./-]+$/.test(String(value)) ? String(value) : `'${String(value).replace(/'/g, `'\\''`)}'`;
 
 export function cliCommand(scenario) {
   const params = toParams(scenario);
-  const words = ['python3 -m kvcore estimate', params.model_text === undefined ? quoted(params.model) : 'config.json'];
+  const words = ["python3 -m kvcore estimate", params.model_text === undefined ? quoted(params.model) : "config.json"];
   for (const [name, flag] of CLI_FLAGS) if (params[name] !== undefined) words.push(`${flag} ${quoted(params[name])}`);
-  if (params.no_state) words.push('--no-state');
-  if (params.draft) words.push('--draft');
-  for (const [name, value] of Object.entries(params.engine_options ?? {})) words.push(`--engine-option ${quoted(`${name}=${value}`)}`);
-  return words.join(' ');
+  if (params.no_state) words.push("--no-state");
+  if (params.draft) words.push("--draft");
+  for (const [name, value] of Object.entries(params.engine_options ?? {}))
+    words.push(`--engine-option ${quoted(`${name}=${value}`)}`);
+  return words.join(" ");
 }
 
 /** JSON's literals in Python's words. */
 const literal = (value) =>
-  (value === true ? 'True' : value === false ? 'False'
-    : value !== null && typeof value === 'object'
-      ? `{${Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}: ${literal(inner)}`).join(', ')}}`
-      : JSON.stringify(value));
+  value === true
+    ? "True"
+    : value === false
+      ? "False"
+      : value !== null && typeof value === "object"
+        ? `{${Object.entries(value)
+            .map(([key, inner]) => `${JSON.stringify(key)}: ${literal(inner)}`)
+            .join(", ")}}`
+        : JSON.stringify(value);
 
 export function pythonSnippet(scenario) {
-  const {model_text: custom, ...params} = toParams(scenario);
+  const { model_text: custom, ...params } = toParams(scenario);
   const rows = Object.entries(params).map(([key, value]) => `    ${JSON.stringify(key)}: ${literal(value)},`);
   if (custom !== undefined) rows.unshift('    "model_text": Path("config.json").read_text(),');
   return [
-    ...(custom === undefined ? [] : ['from pathlib import Path', '']),
-    'from kvcore import api', '',
-    'answer = api.call("estimate", {', ...rows, '})',
+    ...(custom === undefined ? [] : ["from pathlib import Path", ""]),
+    "from kvcore import api",
+    "",
+    'answer = api.call("estimate", {',
+    ...rows,
+    "})",
     'print(answer["total_bytes"])',
-  ].join('\n');
+  ].join("\n");
 }
 
 function content(app, tab) {
-  if (tab === 'link') return app.link;
-  if (tab === 'embed') return embedCode(app);
-  if (tab === 'cli') return cliCommand(app.scenario);
-  if (tab === 'python') return pythonSnippet(app.scenario);
+  if (tab === "link") return app.link;
+  if (tab === "embed") return embedCode(app);
+  if (tab === "cli") return cliCommand(app.scenario);
+  if (tab === "python") return pythonSnippet(app.scenario);
   return JSON.stringify(app.answer.estimate, null, 2);
 }
 
 function copyButton(app, actions, tab) {
-  const {t} = app;
+  const { t } = app;
   const done = app.share.copied === tab;
-  return html`<button type="button" class="button primary" id="copy-${tab}" @click=${() => actions.copy(tab, content(app, tab))}>${
-    done ? t('share.copied') : t(`share.copy_${tab}`)}</button>`;
+  return html`<button
+    type="button"
+    class="button primary"
+    id="copy-${tab}"
+    @click=${() => actions.copy(tab, content(app, tab))}
+  >
+    ${done ? t("share.copied") : t(`share.copy_${tab}`)}
+  </button>`;
 }
 
 function embedSettings(app, actions) {
-  const {t, share} = app;
-  const select = (name, values) => html`<div class="field inline"><label for="embed-${name}">${t(`share.embed_${name}`)}</label>
-    <select id="embed-${name}" .value=${live(share.embed[name])} @change=${(event) => actions.setEmbed({[name]: event.target.value})}>
-    ${values.map((value) => html`<option value=${value} ?selected=${share.embed[name] === value}>${t(`share.embed_${name}.${value}`)}</option>`)}</select></div>`;
-  return html`<div class="embed-settings">${select('view', ['answer', 'bar', 'curve', 'full'])}${
-    select('theme', ['auto', 'light', 'dark'])}${select('lang', ['en', 'ko'])}
-    <div class="field check"><label><input type="checkbox" id="embed-resize" ?checked=${share.embed.resize} .checked=${live(share.embed.resize)}
-      @change=${(event) => actions.setEmbed({resize: event.target.checked})}> ${t('share.embed_resize')}</label></div></div>`;
+  const { t, share } = app;
+  const select = (name, values) =>
+    html`<div class="field inline">
+      <label for="embed-${name}">${t(`share.embed_${name}`)}</label>
+      <select
+        id="embed-${name}"
+        .value=${live(share.embed[name])}
+        @change=${(event) => actions.setEmbed({ [name]: event.target.value })}
+      >
+        ${values.map((value) => html`<option value=${value} ?selected=${share.embed[name] === value}>${t(`share.embed_${name}.${value}`)}</option>`)}
+      </select>
+    </div>`;
+  return html`<div class="embed-settings">
+    ${select("view", ["answer", "bar", "curve", "full"])}${select("theme", [
+      "auto",
+      "light",
+      "dark",
+    ])}${select("lang", ["en", "ko"])}
+    <div class="field check">
+      <label
+        ><input
+          type="checkbox"
+          id="embed-resize"
+          ?checked=${share.embed.resize}
+          .checked=${live(share.embed.resize)}
+          @change=${(event) => actions.setEmbed({ resize: event.target.checked })}
+        />
+        ${t("share.embed_resize")}</label
+      >
+    </div>
+  </div>`;
 }
 
 function onTabKey(actions, event, tab) {
-  const step = {ArrowRight: 1, ArrowLeft: -1, Home: -TABS.length, End: TABS.length}[event.key];
+  const step = { ArrowRight: 1, ArrowLeft: -1, Home: -TABS.length, End: TABS.length }[event.key];
   if (step === undefined) return;
   event.preventDefault();
   const position = Math.min(Math.max(TABS.indexOf(tab) + step, 0), TABS.length - 1);
@@ -80,28 +125,63 @@ function onTabKey(actions, event, tab) {
 }
 
 function panel(app, actions, tab) {
-  const {t} = app;
+  const { t } = app;
   const text = content(app, tab);
-  const rows = Math.min(Math.max(text.split('\n').length, tab === 'json' ? 12 : 2), 16);
+  const rows = Math.min(Math.max(text.split("\n").length, tab === "json" ? 12 : 2), 16);
   return html`<div role="tabpanel" id="panel" aria-labelledby="tab-${tab}" class="panel">
-    ${tab === 'embed' ? embedSettings(app, actions) : nothing}
-    <textarea class="code" id="share-text" readonly rows=${rows} spellcheck="false" aria-label=${t(`share.tab_${tab}`)} .value=${text}>${text}</textarea>
-    <div class="panel-actions">${copyButton(app, actions, tab)}<span class="hint">${
-      tab === 'link' && app.cfgTooLong ? t('notice.cfg_too_long') : t(`share.hint_${tab}`)}</span></div>
-    ${app.share.refused ? html`<p class="message warning">${t('share.refused')}</p>` : nothing}
-    ${tab === 'embed' ? embedPreview(app) : nothing}</div>`;
+    ${tab === "embed" ? embedSettings(app, actions) : nothing}
+    <textarea
+      class="code"
+      id="share-text"
+      readonly
+      rows=${rows}
+      spellcheck="false"
+      aria-label=${t(`share.tab_${tab}`)}
+      .value=${text}
+    >
+${text}</textarea>
+    <div class="panel-actions">
+      ${copyButton(app, actions, tab)}<span class="hint"
+        >${tab === "link" && app.cfgTooLong ? t("notice.cfg_too_long") : t(`share.hint_${tab}`)}</span
+      >
+    </div>
+    ${app.share.refused ? html`<p class="message warning">${t("share.refused")}</p>` : nothing}
+    ${tab === "embed" ? embedPreview(app) : nothing}
+  </div>`;
 }
 
 export function share(app, actions) {
-  const {t} = app;
+  const { t } = app;
   const tab = app.share.tab;
   return html`<section class="share" aria-labelledby="share-heading">
-    <h2 id="share-heading">${t('share.heading')}</h2>
-    <div role="tablist" class="tabs" aria-labelledby="share-heading">${TABS.map((name) => html`<button type="button" role="tab"
-      id="tab-${name}" aria-selected=${String(name === tab)} aria-controls=${name === tab ? 'panel' : nothing} tabindex=${name === tab ? '0' : '-1'}
-      @click=${() => actions.setTab(name)} @keydown=${(event) => onTabKey(actions, event, tab)}>${t(`share.tab_${name}`)}</button>`)}</div>
+    <h2 id="share-heading">${t("share.heading")}</h2>
+    <div role="tablist" class="tabs" aria-labelledby="share-heading">
+      ${TABS.map(
+        (name) =>
+          html`<button
+            type="button"
+            role="tab"
+            id="tab-${name}"
+            aria-selected=${String(name === tab)}
+            aria-controls=${name === tab ? "panel" : nothing}
+            tabindex=${name === tab ? "0" : "-1"}
+            @click=${() => actions.setTab(name)}
+            @keydown=${(event) => onTabKey(actions, event, tab)}
+          >
+            ${t(`share.tab_${name}`)}
+          </button>`,
+      )}
+    </div>
     ${panel(app, actions, tab)}
-    ${app.saved ? nothing : html`<p class="save"><a class="button" id="save" href="index.html" download=${app.fileName}
-      @click=${actions.saveOffline}>${t('share.save')}</a> <span class="hint">${t('share.save_hint')}</span></p>`}
+    ${
+      app.saved
+        ? nothing
+        : html`<p class="save">
+            <a class="button" id="save" href="index.html" download=${app.fileName} @click=${actions.saveOffline}
+              >${t("share.save")}</a
+            >
+            <span class="hint">${t("share.save_hint")}</span>
+          </p>`
+    }
   </section>`;
 }

@@ -1,0 +1,75 @@
+"""A live page shared by the tests of a module, and what a person does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from browser_support import START_LIMIT, Watch, estimated_bytes, expect_total
+from playwright.sync_api import Browser, Page, expect
+
+from build_steps.page import DEFAULT_MODEL
+
+TOKENS = 131_072
+DEFAULT_TOTAL = {"model": DEFAULT_MODEL, "tokens": TOKENS}
+
+
+@contextmanager
+def live_page(browser: Browser, site: str, **options: object) -> Iterator[Page]:
+    """One page whose engine runs; the tripwire is read when the module is done."""
+    watch = Watch({site.rstrip("/")})
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    watch.attach(context)
+    page = context.new_page()
+    page.goto(f"{site}#v=1&tokens=4099")
+    expect_total(
+        page, estimated_bytes(model=DEFAULT_MODEL, tokens=4099), timeout=START_LIMIT
+    )
+    yield page
+    context.close()
+    assert watch.unexpected() == []
+
+
+def go(page: Page, **params: object) -> None:
+    """Follows a link to a scenario, as a click on it in this tab would."""
+    pairs = "&".join(f"{key}={value}" for key, value in {"v": 1, **params}.items())
+    page.evaluate(
+        """(fragment) => {
+          document.getElementById("tab-link").click();
+          history.replaceState(null, "", "#elsewhere");
+          location.hash = fragment;
+        }""",
+        pairs,
+    )
+    page.wait_for_function(
+        "document.querySelector('meta[name=kvcore-state]').content.startsWith('v=1')"
+    )
+
+
+def expect_answer(page: Page, **params: object) -> None:
+    expect_total(page, estimated_bytes(**params))
+
+
+def choose_model(page: Page, query: str) -> None:
+    """Types into the model field and takes the first hit."""
+    page.locator("#model").fill(query)
+    page.locator("#model").press("Enter")
+
+
+def fragment(page: Page) -> dict[str, str]:
+    """The address's settings, once it has settled."""
+    page.wait_for_timeout(400)
+    raw = page.evaluate("location.hash.slice(1)")
+    return dict(pair.split("=", 1) for pair in raw.split("&") if pair)
+
+
+def message(page: Page, field: str) -> str:
+    """What stands beside a field, joined to it for assistive technology too."""
+    described = page.locator(f"#{field}").get_attribute("aria-describedby") or ""
+    assert f"{field}-messages" in described.split()
+    return page.locator(f"#{field}-messages").inner_text()
+
+
+def expect_message(page: Page, field: str, text: str) -> None:
+    expect(page.locator(f"#{field}-messages")).to_contain_text(text)
+    assert text in message(page, field)

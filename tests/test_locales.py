@@ -1,0 +1,153 @@
+"""The page's words: the same keys and placeholders in every language, none missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kvcore import api, cache
+from kvcore.errors import WARNINGS, error_codes
+
+SITE = Path(__file__).parent.parent / "site"
+LOCALES = {
+    path.stem: json.loads(path.read_text("utf-8"))
+    for path in (SITE / "locales").glob("*.json")
+}
+ENGLISH = LOCALES["en"]
+OTHERS = sorted(set(LOCALES) - {"en"})
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+HANGUL = re.compile(r"[\uac00-\ud7a3]")
+
+# Keys made of a fixed start and a name from kvcore or from the script.
+MADE = (
+    "answer.sentence",
+    "component.",
+    "entry.",
+    "error.",
+    "field.",
+    "format.",
+    "hint.",
+    "kind.",
+    "notice.",
+    "placeholder.",
+    "echo.",
+    "chips.",
+    "share.tab_",
+    "share.copy_",
+    "share.hint_",
+    "share.embed_",
+    "theme.",
+    "warning.",
+)
+
+
+def placeholders(text: str) -> set[str]:
+    return set(PLACEHOLDER.findall(text))
+
+
+def test_there_is_korean() -> None:
+    assert OTHERS == ["ko"]
+
+
+@pytest.mark.parametrize("lang", OTHERS)
+class TestTranslation:
+    def test_same_keys_in_the_same_order(self, lang: str) -> None:
+        assert list(LOCALES[lang]) == list(ENGLISH)
+
+    def test_same_placeholders(self, lang: str) -> None:
+        different = {
+            key
+            for key, text in ENGLISH.items()
+            if placeholders(LOCALES[lang][key]) != placeholders(text)
+        }
+        assert different == set()
+
+    def test_nothing_is_empty_or_padded(self, lang: str) -> None:
+        for locale in (ENGLISH, LOCALES[lang]):
+            assert {
+                key for key, text in locale.items() if text != text.strip()
+            } == set()
+            assert "" not in locale.values()
+
+
+class TestKorean:
+    def test_sentences_are_translated(self) -> None:
+        korean = LOCALES["ko"]
+        latin = {
+            key
+            for key, text in korean.items()
+            if len(ENGLISH[key].split()) > 3
+            and not HANGUL.search(text)
+            and not key.startswith(("kind.", "format.", "page.document_title"))
+        }
+        assert latin == set()
+
+    @pytest.mark.parametrize("term", ["KV cache", "GQA", "MHA", "MLA"])
+    def test_terms_stay_latin(self, term: str) -> None:
+        for key, text in ENGLISH.items():
+            if re.search(rf"\b{term}\b", text):
+                assert term in LOCALES["ko"][key], key
+
+
+class TestCodes:
+    """Every code kvcore defines has words, which use only what the code carries."""
+
+    @pytest.mark.parametrize("code", error_codes())
+    def test_error_has_words(self, code: str) -> None:
+        for lang, strings in LOCALES.items():
+            assert f"error.{code}" in strings, lang
+
+    @pytest.mark.parametrize("code", sorted(WARNINGS))
+    def test_warning_has_words(self, code: str) -> None:
+        allowed = set(re.findall(r"\{(\w+)", WARNINGS[code]))
+        for strings in LOCALES.values():
+            assert placeholders(strings[f"warning.{code}"]) <= allowed
+
+    @pytest.mark.parametrize("kind", ["error", "warning"])
+    def test_no_words_without_a_code(self, kind: str) -> None:
+        known = {"error": error_codes(), "warning": tuple(WARNINGS)}[kind]
+        keys = {key for key in ENGLISH if key.startswith(f"{kind}.")}
+        assert keys == {f"{kind}.{code}" for code in (*known, "other")}
+
+    @pytest.mark.parametrize("component", cache.COMPONENTS)
+    def test_component_has_a_name(self, component: str) -> None:
+        assert f"component.{component}" in ENGLISH
+
+    def test_kinds_of_the_catalog_have_names(self) -> None:
+        models = api.call("models", {})["models"]
+        kinds = {kind for model in models for kind in model["attention"]}
+        assert {f"kind.{kind}" for kind in kinds} <= set(ENGLISH)
+
+
+class TestUse:
+    SOURCES = "\n".join(
+        path.read_text("utf-8")
+        for folder, pattern in (("src", "*.js"), ("templates", "*.j2"))
+        for path in sorted((SITE / folder).rglob(pattern))
+    )
+    USED = set(re.findall(r"""["'`]([a-z]+\.[a-z_0-9.]+)["'`]""", SOURCES)) - {
+        "config.json"
+    }
+
+    def test_every_key_is_used(self) -> None:
+        counted = {re.sub(r"(?<=\w)\.(one|other)$", "", key) for key in ENGLISH}
+        unused = {
+            key
+            for key in counted
+            if key not in self.USED and not f"{key}.".startswith(MADE)
+        }
+        assert unused == set()
+
+    def test_every_key_used_exists(self) -> None:
+        groups = {key.split(".")[0] for key in ENGLISH}
+        known = {
+            *ENGLISH,
+            *(key.rsplit(".", 1)[0] for key in ENGLISH if key.endswith(".other")),
+        }
+        asked = {key for key in self.USED if key.split(".")[0] in groups}
+        made = {key for key in asked if key.endswith(".")}
+        assert asked - made - known == set()
