@@ -17,7 +17,7 @@ def attention_layers(fields: Fields, kinds: Kinds) -> tuple[Layer, ...]:
     """The attention and indexer caches of every layer, states left out."""
     overrides = layer_overrides(fields)
     stored = index_kinds(fields, kinds)
-    shared = shared_layers(fields, len(kinds))
+    shared = shared_layers(fields, kinds)
     unrotated = _layers_without_rope(fields, len(kinds))
     known: dict[tuple[Kind, bool, bool], Layer] = {}
 
@@ -55,8 +55,12 @@ def _layers_without_rope(fields: Fields, count: int) -> frozenset[int]:
     return frozenset(i for i, r in enumerate(rope[:count]) if not r)
 
 
-def shared_layers(fields: Fields, count: int) -> Mapping[int, int | None]:
-    """Layers that store nothing, and the layer they read where it is known."""
+def shared_layers(fields: Fields, kinds: Kinds) -> Mapping[int, int | None]:
+    """Layers that store nothing, and the layer they read where it is known.
+
+    Gemma 3n and 4: the last layers read the last storing layer of their own kind.
+    """
+    count = len(kinds)
     last = fields.optional_integer("num_kv_shared_layers", minimum=0) or 0
     if last > count:
         raise InvalidField(
@@ -65,7 +69,8 @@ def shared_layers(fields: Fields, count: int) -> Mapping[int, int | None]:
             expected=f"at most {count} layers",
         )
     if last:
-        return dict.fromkeys(range(count - last, count))
+        stored = {kind: i for i, kind in enumerate(kinds[: count - last])}
+        return {i: stored.get(kinds[i]) for i in range(count - last, count)}
     if fields.flag("use_cla"):
         factor = fields.integer_or(2, "cla_share_factor")
         return {i: i - i % factor for i in range(count) if i % factor}

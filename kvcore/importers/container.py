@@ -17,18 +17,22 @@ def architecture(config: Mapping[str, object]) -> str | None:
 def vision_tower(config: Mapping[str, object]) -> tuple[int | None, int | None] | None:
     """(num_hidden_layers, hidden_size) of the vision tower; None without one.
 
-    Each is None where the config has no key of that very name (Qwen counts `depth`):
-    engines that look at a tower's size look at these two keys.
+    Each is None where the config has no key of that name (Qwen counts `depth`), or of
+    Kimi's, whose class renames them: engines that look at a tower look at these two.
     """
     for key in VISION:
         tower = config.get(key)
         if isinstance(tower, Mapping):
-            return _size(tower, "num_hidden_layers"), _size(tower, "hidden_size")
+            return (
+                _size(tower, "num_hidden_layers", "vt_num_hidden_layers"),
+                _size(tower, "hidden_size", "vt_hidden_size"),
+            )
     return None
 
 
-def _size(tower: Mapping[str, object], key: str) -> int | None:
-    value = tower.get(key)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 < value < 10**6 else None
+def _size(tower: Mapping[str, object], *keys: str) -> int | None:
+    for key in keys:
+        value = tower.get(key)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value if 0 < value < 10**6 else None
+    return None

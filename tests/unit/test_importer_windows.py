@@ -200,12 +200,15 @@ def test_patterns_that_mean_nothing(pattern: object) -> None:
 
 def test_gemma_3n_shares_its_last_layers() -> None:
     model = config("gemma3n_text", 11, sliding_window=16, num_kv_shared_layers=5)
-    assert told(model) == spelled("SSSSFS") + ["as another"] * 5
+    assert told(model) == [
+        *spelled("SSSSFS"),
+        *("as 5", "as 5", "as 5", "as 4", "as 5"),
+    ]
 
 
 def test_gemma_3n_means_15_shared_layers_by_an_absent_key() -> None:
     model = config("gemma3n_text", 20, sliding_window=16)
-    assert told(model) == spelled("SSSSF") + ["as another"] * 15
+    assert told(model) == spelled("SSSSF") + ([*["as 3"] * 4, "as 4"] * 3)
     assert assumed(read(model)) == {"num_kv_shared_layers": 15}
 
 
@@ -237,7 +240,7 @@ def test_gemma_4_saved_with_a_config_per_layer(key: str) -> None:
 
 def test_gemma_4_shares_its_last_layers() -> None:
     shared = {**GEMMA_4, "global_head_dim": 96, "num_kv_shared_layers": 2}
-    assert told(shared) == ["2x64 window 16", "as another", "as another"]
+    assert told(shared) == ["2x64 window 16", "as 0", "as another"]
 
 
 LLAMA_4: Final = config("llama4_text", 4, attention_chunk_size=16)
