@@ -45,8 +45,19 @@ ROW_OF_128_BITS: Final = {
     "q4_1": 4 * 8 * (2 + 2 + 16),
     "q4_0": 4 * 8 * (2 + 16),
     "iq4_nl": 4 * 8 * (2 + 16),
+    # one 8-bit exponent for 32 codes of 4 bits
+    "ultraquant_4bit": 128 * 4 + 4 * 8,
 }
 """Format -> bits of one key of 128 elements."""
+
+OCTAVE_BITS: Final = {
+    # 3-bit keys, a 4th bit for 64 rotary elements, fp16 scales per 64 keys and value
+    "octave_k3v4": (128 * 3 + 64 + 2 * 16, 128 * 4 + 16),
+    "octave_k3v3": (128 * 3 + 64 + 2 * 16, 128 * 3 + 16),
+    # one scale per key, no bits for the rotary part
+    "octave_k3v3_compact": (128 * 3 + 16, 128 * 3 + 16),
+}
+"""Format -> bits of one key and one value of 128 elements."""
 
 TURBOQUANT_SLOT_BYTES: Final = {
     # a key in codes with an fp16 norm (k8: without), a value with fp16 scale and zero
@@ -63,20 +74,19 @@ BITS_PER_ELEMENT: Final = {
     "int4_g128": "4.25", "int2_g32_kivi": "3", "int2_g64": "2.5",
     "mxfp8": "8.25", "mxfp4": "4.25", "nvfp4": "4.5",
     "q8_0": "8.5", "q5_1": "6", "q5_0": "5.5", "q4_1": "5", "q4_0": "4.5",
-    "iq4_nl": "4.5",
+    "iq4_nl": "4.5", "ultraquant_4bit": "4.25",
 }  # fmt: skip
 """Where it does not depend on the width of a row."""
 
 WIDTH_DECIDES: Final = {
     "fp8_per_token_head", "int8_per_token_head", "int4_per_token_head", "fp8_ds_mla",
-    *TURBOQUANT_SLOT_BYTES,
+    "nvfp4_ds_mla", *TURBOQUANT_SLOT_BYTES, *OCTAVE_BITS,
 }  # fmt: skip
 
 
 def test_the_tables_here_name_every_format() -> None:
-    assert set(ROW_OF_128_BITS) | set(TURBOQUANT_SLOT_BYTES) | {"fp8_ds_mla"} == set(
-        FORMATS
-    )
+    by_role = {*TURBOQUANT_SLOT_BYTES, *OCTAVE_BITS, "fp8_ds_mla", "nvfp4_ds_mla"}
+    assert set(ROW_OF_128_BITS) | by_role == set(FORMATS)
     assert set(BITS_PER_ELEMENT) | WIDTH_DECIDES == set(FORMATS)
 
 
@@ -92,6 +102,20 @@ def test_bytes_of_a_turboquant_slot(name: str, slot: int) -> None:
                  "turboquant_k3v4_nc": 118, "turboquant_3bit_nc": 102}  # fmt: skip
     key, value = (find(name).row_bits(128, role) for role in ("key", "value"))
     assert (key + value) / 8 == slot == published[name]
+
+
+@pytest.mark.parametrize(("name", "bits"), OCTAVE_BITS.items())
+def test_bits_of_octave_keys_and_values(name: str, bits: tuple[int, int]) -> None:
+    fmt = find(name)
+    assert (fmt.row_bits(128, "key"), fmt.row_bits(128, "value")) == bits
+
+
+def test_nvfp4_ds_mla_keeps_an_8_bit_rotary_part() -> None:
+    """352 bytes: 512 codes of half a byte, 32 scales of one, 64 elements of one."""
+    fmt = find("nvfp4_ds_mla")
+    assert fmt.row_bits(512, "latent") == (512 // 2 + 512 // 16) * 8
+    assert fmt.row_bits(64, "rope") == 64 * 8
+    assert (fmt.row_bits(512, "latent") + fmt.row_bits(64, "rope")) // 8 == 352
 
 
 def test_fp8_ds_mla_keeps_a_16_bit_rotary_part() -> None:
