@@ -218,6 +218,15 @@ WARNINGS: Final[Mapping[str, str]] = {
     "context_too_small": (
         "{sequences} sequences of {tokens} tokens do not fit in {cells} cells."
     ),
+    "setting_overridden": "{engine} sets {option} to {value} here, not to {asked}.",
+    "kv_heads_uneven": (
+        "{num_kv_heads} KV heads do not divide over {ranks} ranks: {engine} sizes a "
+        "pool for it but may refuse to load the model."
+    ),
+    "draft_outside_pool": (
+        "{engine} does not count {layers} draft layers in its pool: they take memory "
+        "outside the static share."
+    ),
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }
 """Warning code -> English sentence."""

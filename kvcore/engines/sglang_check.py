@@ -1,0 +1,129 @@
+"""What SGLang refuses, with the nearest sizes it takes.
+
+Source: sglang/srt/layers/linear.py and layers/dp_attention.py, arg_groups/
+parallel_hook.py, configs/hybrid_arch.py of the 0.5.23 wheel.
+"""
+
+from __future__ import annotations
+
+from kvcore.cache import CompressedAttention, CrossAttention, Heads
+from kvcore.engines.base import Settings
+from kvcore.engines.sglang_backends import attention_groups
+from kvcore.engines.sglang_models import STATES, class_of, has_states
+from kvcore.engines.sglang_options import flag
+from kvcore.engines.sglang_states import check_states
+from kvcore.errors import DoesNotShard, Notice, UnsupportedModel, UnsupportedOption
+from kvcore.model import Model
+
+OWN_LAYOUTS = (
+    "Glm5Next",
+    "Qwen4Exp",
+    "GigaChat35",
+    "MiniCPMHybrid",
+    "JetNemotron",
+    "JetVLM",
+)
+"""Classes with pools this module has no rules for."""
+
+OWN_FAMILIES = ("glm5_next", "qwen4_exp", "inkling2", "lfm3", "mistral_large4")
+
+
+def check(model: Model, settings: Settings) -> None:
+    """Raise what SGLang would refuse: a typed error that names what is legal."""
+    _model(model)
+    groups = attention_groups(settings)
+    if settings.tp % groups:
+        raise DoesNotShard(
+            argument="dp_size",
+            value=groups,
+            count=settings.tp,
+            what="tensor-parallel ranks",
+            legal=_divisors(settings.tp),
+        )
+    attention_tp = settings.tp // groups
+    heads = model.num_heads
+    if heads and heads % attention_tp:
+        raise DoesNotShard(
+            argument="tp",
+            value=settings.tp,
+            count=heads,
+            what="query heads",
+            legal=[n * groups for n in _divisors(heads)],
+        )
+    if attention_tp % settings.dcp:
+        raise DoesNotShard(
+            argument="dcp",
+            value=settings.dcp,
+            count=attention_tp,
+            what="attention ranks",
+            legal=_divisors(attention_tp),
+        )
+    if settings.pp > model.num_layers:
+        raise DoesNotShard(
+            argument="pp",
+            value=settings.pp,
+            count=model.num_layers,
+            what="layers",
+            legal=[1, model.num_layers],
+        )
+    if has_states(model):
+        check_states(model, attention_tp)
+
+
+def _model(model: Model) -> None:
+    name = class_of(model)
+    reason = None
+    if name.startswith(OWN_LAYOUTS) or model.model_type.startswith(OWN_FAMILIES):
+        reason = "SGLang keeps it in pools of its own that are not computed here"
+    elif any(isinstance(spec, CrossAttention) for spec, _ in model.groups):
+        if not name.startswith("Mllama"):
+            reason = "SGLang's pools for encoder-decoder models are not computed here"
+    elif has_states(model) and name not in STATES:
+        reason = "SGLang 0.5.23 has no class that keeps its states"
+    if reason is not None:
+        raise UnsupportedModel(model_type=model.model_type, reason=reason)
+
+
+def check_options(model: Model, settings: Settings) -> None:
+    """Refuse settings that exclude each other."""
+    strategy = settings.options.get("mamba_radix_cache_strategy")
+    if strategy == "extra_buffer_lazy" and flag(settings, "disable_overlap_schedule"):
+        raise UnsupportedOption(
+            engine="sglang",
+            option="mamba_radix_cache_strategy",
+            value=strategy,
+            reason="it needs the overlapping scheduler",
+        )
+    compressed = any(isinstance(spec, CompressedAttention) for spec, _ in model.groups)
+    algorithm = settings.options.get("speculative_algorithm")
+    if compressed and algorithm not in (None, "EAGLE", "NEXTN"):
+        raise UnsupportedOption(
+            engine="sglang",
+            option="speculative_algorithm",
+            value=str(algorithm),
+            reason="DeepSeek-V4 takes EAGLE",
+        )
+
+
+def shard_notices(model: Model, settings: Settings) -> tuple[Notice, ...]:
+    """KV heads that ranks neither share nor divide: sized, but refused when built."""
+    ranks = max(1, settings.tp // attention_groups(settings) // settings.dcp)
+    uneven = sorted(
+        {
+            spec.num_kv_heads
+            for spec, _ in model.groups
+            if isinstance(spec, Heads)
+            and spec.num_kv_heads % ranks
+            and ranks % spec.num_kv_heads
+        }
+    )
+    return tuple(
+        Notice(
+            "kv_heads_uneven", {"engine": "SGLang", "num_kv_heads": n, "ranks": ranks}
+        )
+        for n in uneven
+    )
+
+
+def _divisors(count: int) -> list[int]:
+    return [n for n in range(1, min(count, 1024) + 1) if count % n == 0]
