@@ -9,6 +9,7 @@ from kvcore.engines.base import Engine
 from kvcore.engines.llama_cpp import LlamaCpp
 from kvcore.engines.lm_studio import LMStudio
 from kvcore.engines.ollama import Ollama
+from kvcore.engines.sglang import SGLang
 from kvcore.engines.transformers import Transformers
 from kvcore.engines.vllm import Vllm
 from kvcore.errors import UnknownEngine
@@ -19,6 +20,7 @@ ENGINES: Final[Mapping[str, Engine]] = {
     "ollama": Ollama(),
     "lm_studio": LMStudio(),
     "transformers": Transformers(),
+    "sglang": SGLang(),
 }
 """Engine id -> engine, in the order the page offers them."""
 

@@ -160,7 +160,8 @@ VISION: Final = _names(
     "Phi4MMForCausalLM DotsVLMForCausalLM Dots3NoteForCausalLM DotsOCRForCausalLM "
     "DeepseekOCRForCausalLM UnlimitedOCRForCausalLM JetVLMForConditionalGeneration "
     "PaddleOCRVLForConditionalGeneration Step3p7ForConditionalGeneration "
-    "Step3p7FlashForCausalLM KimiK25ForConditionalGeneration BailingMoeV3VLForConditionalGeneration "
+    "Step3p7FlashForCausalLM KimiK25ForConditionalGeneration "
+    "BailingMoeV3VLForConditionalGeneration "
     "Glm5NextForConditionalGeneration MiMoV2ForCausalLM"
 )
 """Classes served with their vision tower unless told otherwise."""
