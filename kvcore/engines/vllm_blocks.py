@@ -18,7 +18,7 @@ from kvcore.cache import (
     SharedCache,
 )
 from kvcore.engines import vllm_states as states
-from kvcore.engines.vllm_deployment import Deployment, per_head
+from kvcore.engines.vllm_deployment import Deployment, draft_layers, per_head
 from kvcore.engines.vllm_formats import head_bytes, latent_bytes
 from kvcore.engines.vllm_kernels import (
     KERNELS,
@@ -107,7 +107,7 @@ def _kernels(
         fmt = FORMATS["bf16"] if index in unquantised else formats.kv
         found.update(dict.fromkeys(_of_layer(layer, fmt, d, _is_sparse(model))))
     if d.drafts:
-        for layer in model.draft_layers:
+        for layer in draft_layers(model):
             found.update(
                 dict.fromkeys(_of_layer(layer, formats.kv, d, _is_sparse(model)))
             )
@@ -144,7 +144,9 @@ _SPARSE_HEADS: Final = KERNELS["MINIMAX_M3_SPARSE"]
 def _latent(fmt: NumberFormat, d: Deployment, sparse: bool) -> Kernel:
     if sparse:
         return sparse_kernel(d.major, d.backend, fmt.id)
-    return latent_kernel(d.major, d.backend, fmt.id, d.rules.flexible_blocks)
+    kernel = latent_kernel(d.major, d.backend, fmt.id, d.rules.flexible_blocks)
+    fits = d.block_tokens is None or d.backend or kernel.takes(d.block_tokens)
+    return kernel if fits else KERNELS["TRITON_MLA"]
 
 
 def _attention(spec: Heads, fmt: NumberFormat, d: Deployment) -> Kernel:

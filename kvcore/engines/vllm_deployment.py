@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from kvcore.cache import CrossAttention, Heads
 from kvcore.engines.base import Settings
 from kvcore.engines.vllm_rules import RULES, Rules, capability, default_batched_tokens
-from kvcore.model import Model
+from kvcore.model import Layer, Model
 from kvcore.states import RecurrentState
 
 GEMMA4_VIDEO_TOKENS: Final = 2496
 """What one video of Gemma 4 may take (arg_utils.py, _get_min_mm_batched_tokens)."""
+
+UNSTATED_DRAFTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "qwen3_next": "full_attention",
+        "mimo_v2_flash": "sliding_window_attention",
+    }
+)
+"""Models with one draft layer that their configs do not mention, and its kind."""
 
 EAGLE_LIKE: Final = ("mtp", "eagle", "eagle3")
 """Draft methods that read the target's hidden states."""
@@ -20,7 +30,11 @@ EAGLE_LIKE: Final = ("mtp", "eagle", "eagle3")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Settings that shape the cache, with every default filled in."""
+    """Settings that shape the cache, with every default filled in.
+
+    `bounded_gates`: the decay of KDA layers has a lower bound (Kimi K3), which its
+    checkpointing kernel needs.
+    """
 
     rules: Rules
     tp: int
@@ -32,6 +46,7 @@ class Deployment:
     aligned_states: bool
     hybrid: bool
     image_prefix: bool
+    bounded_gates: bool
     drafts: bool
     speculative_tokens: int
     retained_tokens: int
@@ -64,7 +79,7 @@ def deployment(model: Model, settings: Settings, draft: bool = False) -> Deploym
     has_draft_layers = method not in ("ngram", "suffix")
     drafts = draft or (speculative > 0 and has_draft_layers)
     if drafts and not speculative:
-        speculative = max(1, len(model.draft_layers))
+        speculative = max(1, len(draft_layers(model)))
     asynchronous = options["async_scheduling"] is not False
     return Deployment(
         rules=rules,
@@ -77,6 +92,7 @@ def deployment(model: Model, settings: Settings, draft: bool = False) -> Deploym
         aligned_states=_aligned(model, rules, settings),
         hybrid=_hybrid(model, rules, settings, drafts and method in EAGLE_LIKE),
         image_prefix=_image_prefix(model),
+        bounded_gates="KimiK3" in (model.architecture or "KimiK3"),
         drafts=drafts,
         speculative_tokens=speculative,
         retained_tokens=_retained(model, method, speculative, drafts),
@@ -166,9 +182,22 @@ def _retained(model: Model, method: str, speculative: int, drafts: bool) -> int:
 
     Source: vllm/v1/core/kv_cache_planning.py 0.33.0, get_global_kv_cache_groups.
     """
-    if not drafts or method != "mtp" or len(model.draft_layers) < 2:
+    if not drafts or method != "mtp" or len(draft_layers(model)) < 2:
         return 0
     return max(0, speculative - 1)
+
+
+def draft_layers(model: Model) -> tuple[Layer, ...]:
+    """The config's draft layers, or the one vLLM knows these models come with.
+
+    Source: vllm/config/speculative.py and vllm/model_executor/models/mimo_v2_mtp.py,
+    0.33.0; the last layer of its kind stands for it.
+    """
+    kind = UNSTATED_DRAFTS.get(model.model_type)
+    if model.draft_layers or kind is None:
+        return model.draft_layers
+    alike = [layer for layer in model.layers if layer and layer[0].kind == kind]
+    return tuple(alike[-1:])
 
 
 def encoder_length(model: Model) -> int:

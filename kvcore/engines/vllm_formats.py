@@ -20,8 +20,8 @@ from kvcore.cache import (
     SlidingWindowAttention,
 )
 from kvcore.engines.base import Settings
-from kvcore.engines.vllm_rules import capability
-from kvcore.errors import UnsupportedFormat
+from kvcore.engines.vllm_rules import HOPPER, capability
+from kvcore.errors import UnsupportedFormat, UnsupportedOption
 from kvcore.estimate import CacheFormats
 from kvcore.formats import FORMATS, NumberFormat
 from kvcore.model import Model
@@ -143,6 +143,8 @@ def resolve(
         stored = NAMES[name]
     if kind == "sparse" and stored == "fp8":
         stored = _sparse_fp8(settings)
+    if kind == "sparse" and settings.dcp > 1 and "ds_mla" not in stored:
+        _refuse_context_parallel(settings)
     return CacheFormats(
         kv=FORMATS[stored],
         indexer=_indexer(model, indexer),
@@ -180,6 +182,20 @@ def _sparse_fp8(settings: Settings) -> str:
     if chosen is not None:
         return "fp8" if chosen == "FLASHINFER_MLA_SPARSE" else "fp8_ds_mla"
     return "fp8" if capability(settings.device) in (0, 10) else "fp8_ds_mla"
+
+
+def _refuse_context_parallel(settings: Settings) -> None:
+    """FlashMLA's sparse kernel divides only packed records over a context.
+
+    Source: vllm/v1/attention/backends/mla/flashmla_sparse.py 0.33.0.
+    """
+    if capability(settings.device) == HOPPER:
+        raise UnsupportedOption(
+            engine="vllm",
+            option="dcp",
+            value=settings.dcp,
+            reason="sparse attention is divided over a context in fp8_ds_mla only",
+        )
 
 
 def _indexer(model: Model, name: str) -> NumberFormat:

@@ -24,7 +24,7 @@ from kvcore.cache import (
 )
 from kvcore.engines import vllm_states as states
 from kvcore.engines.vllm_blocks import Blocks, blocks_of
-from kvcore.engines.vllm_deployment import Deployment
+from kvcore.engines.vllm_deployment import Deployment, draft_layers
 from kvcore.engines.vllm_formats import head_bytes, indexer_bytes, latent_bytes
 from kvcore.engines.vllm_pages import Cache, Kind, Page
 from kvcore.errors import UnsupportedModel
@@ -56,7 +56,7 @@ def caches_of(model: Model, formats: CacheFormats, d: Deployment) -> list[Cache]
             for page in _pages(layer, fmt, formats, d, blocks)
         )
     if d.drafts:
-        for index, layer in enumerate(model.draft_layers, len(model.layers)):
+        for index, layer in enumerate(draft_layers(model), len(model.layers)):
             found += (
                 Cache(layer=index, stage=d.pp - 1, page=replace(page, draft=True))
                 for page in _pages(layer, formats.kv, formats, d, blocks)

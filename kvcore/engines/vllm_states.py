@@ -81,14 +81,15 @@ def exports_checkpoints(spec: RecurrentState, d: Deployment) -> bool:
     """Whether the state's prefill kernel can leave a checkpoint behind.
 
     FlashInfer's delta rule and FlashKDA need Hopper or Blackwell and heads of 128 (on
-    Hopper FlashInfer takes any).
+    Hopper FlashInfer takes any), FlashKDA bounded gates too.
     """
     if spec.kind not in d.rules.state_checkpoints:
         return False
     if isinstance(spec, GatedDeltaNet):
         return d.major == 9 or (d.major in (10, 12) and spec.key_head_dim == 128)
     if isinstance(spec, KimiDeltaAttention):
-        return d.major in (9, 10, 12) and spec.head_dim == 128
+        usable = d.bounded_gates and spec.head_dim == 128
+        return usable and d.major in (9, 10, 12)
     return True
 
 
