@@ -68,8 +68,18 @@ export function createEngine({payload, onState = () => {}, idleLimit = Infinity}
     heard = false;
     worker.onmessage = ({data}) => born === worker && receive(data);
     worker.onerror = (event) => born === worker && die(event.message || 'the worker ended');
-    worker.postMessage({start: Object.fromEntries(PARTS.map((name) => [name, payload(name)]))});
     watchStart();
+    try {
+      const parts = await Promise.all(PARTS.map((name) => part(payload(name))));
+      if (born === worker) send(parts);
+    } catch (error) {
+      if (born === worker) fail(new EngineError('damaged', String(error)));
+    }
+  }
+
+  function send(parts) {
+    const transfer = parts.flatMap((bytes) => bytes.buffer ?? []);
+    worker.postMessage({start: Object.fromEntries(PARTS.map((name, index) => [name, parts[index]]))}, transfer);
   }
 
   function watchStart() {
@@ -214,6 +224,9 @@ export function createEngine({payload, onState = () => {}, idleLimit = Infinity}
     },
   };
 }
+
+/** Unpacked while the worker loads, or left to the worker where decoding would hold up the page. */
+const part = (packed) => (Uint8Array.fromBase64 ? unpack(packed) : packed);
 
 let workerAddress = null;
 // Whatever it is asked for, this policy gives the one address that may become a worker.

@@ -1,6 +1,6 @@
 // Runs inside the worker: unpacks the engine's parts, starts Python, then answers one request after the other.
 //
-// From the page:  {start: {wasm, stdlib, kvcore}} (packed), then {id, request} (JSON text).
+// From the page:  {start: {wasm, stdlib, kvcore}} (bytes, or packed text), then {id, request} (JSON text).
 // To the page:    {stage}, {ready: true}, {failed: {reason, detail}}, {id, answer} (JSON text), {id, broken}.
 import createPyodideModule from 'pyodide/pyodide.asm.mjs';
 import {info} from 'pyodide/pyodide-lock.json';
@@ -31,13 +31,13 @@ self.onmessage = async ({data}) => {
   }
 };
 
-async function start(packed) {
+async function start(parts) {
   let reason = 'blocked';
   try {
     await WebAssembly.compile(EMPTY_WASM_MODULE);
     reason = 'damaged';
     postMessage({stage: 'unpacking'});
-    const [wasm, stdlib, kvcore] = await Promise.all([packed.wasm, packed.stdlib, packed.kvcore].map(unpack));
+    const [wasm, stdlib, kvcore] = await Promise.all([parts.wasm, parts.stdlib, parts.kvcore].map(bytesOf));
     if (!WASM_MAGIC.every((byte, index) => wasm[index] === byte))
       throw new Error('the WebAssembly part is not WebAssembly');
     reason = 'crashed';
@@ -52,6 +52,8 @@ async function start(packed) {
     return {failed: {reason, detail: String(error)}};
   }
 }
+
+const bytesOf = (part) => (typeof part === 'string' ? unpack(part) : part);
 
 /** Pyodide fetches its parts by address; it is answered from memory, and nothing else is. */
 async function startPython(parts) {

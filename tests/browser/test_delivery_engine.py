@@ -260,3 +260,15 @@ def test_ten_thousand_calls_leave_nothing_behind(page: Page) -> None:
     before = page.evaluate(call_often, 500)
     assert before > 1_000_000
     assert page.evaluate(call_often, 10_000) == before
+
+
+def test_starts_where_base64_is_not_built_in(
+    open_page: OpenPage, engine_file: Path
+) -> None:
+    page = open_page("about:blank")
+    page.add_init_script(
+        "delete Uint8Array.fromBase64; delete Uint8Array.prototype.toBase64"
+    )
+    page.goto(engine_file.as_uri())
+    page.evaluate("create({})")
+    assert page.evaluate("ask('first', {})") == "first"
