@@ -144,6 +144,11 @@ def rows_of(spec: CacheSpec, shape: Shape, *, flash: bool) -> Iterator[Rows]:
         yield from _compressed(spec)
 
 
+def empty_rows(shape: Shape, *, flash: bool) -> Rows:
+    """A layer without KV heads (Nemotron-NAS) is in the cache all the same."""
+    return Rows("base", "kv", 0, 0, "cells", _padding(shape, 0, flash))
+
+
 def _widths(spec: Heads) -> tuple[int, int]:
     heads = spec.num_kv_heads
     return heads * spec.head_dim, heads * spec.value_head_dim

@@ -9,8 +9,9 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+from kvcore.cache import LatentAttention
 from kvcore.engines.base import DeviceTraits
-from kvcore.engines.llama_cpp_arch import NO_MEMORY, RECURRENT
+from kvcore.engines.llama_cpp_arch import BY_INTERVAL, NO_MEMORY, RECURRENT
 from kvcore.engines.llama_cpp_caches import (
     CSA_RATIO,
     HCA_RATIO,
@@ -20,6 +21,7 @@ from kvcore.engines.llama_cpp_caches import (
     value_width,
 )
 from kvcore.engines.llama_cpp_memory import Cache, Memory, Request, totals
+from kvcore.states import RecurrentState
 
 MIB: Final = 1 << 20
 _IDX_MEMORY: Final = ("qwen4exp", "glm5-next")
@@ -53,7 +55,8 @@ class _Printer:
         if any(memory.recurrent.layers for memory in self.memories):
             yield self._recurrent()
         if "indexer" in self.totals and architecture in _IDX_MEMORY:
-            yield self._creating("llama_memory_hybrid_idx", "indexer KV", "indexer")
+            # Printed from within a lambda.
+            yield self._creating("operator()", "indexer KV", "indexer")
             yield from self._cache("indexer")
 
     def _attention(self) -> Iterator[str]:
@@ -87,6 +90,8 @@ class _Printer:
             cells=self.request.context.cells, streams=streams
         )
         yield f"{name}: creating non-SWA KV cache, size = {base.cells} cells"
+        yield from self._padding("base")
+        yield from self._buffers("base")
         yield from self._printed(base)
         yield self._creating(name, "    SWA KV", store)
         yield from self._cache(store)
@@ -139,19 +144,25 @@ class _Printer:
         return f"{name}: creating {words} cache, size = {self._find(store).cells} cells"
 
     def _cache(self, store: Store) -> Iterator[str]:
-        if not self.request.flash and self._values_vary(store):
-            width = self.request.shape.value_width
+        yield from self._padding(store)
+        yield from self._buffers(store)
+        yield from self._printed(self._find(store))
+
+    def _padding(self, store: Store) -> Iterator[str]:
+        widths = self._value_widths(store)
+        if not self.request.flash and len(widths) > 1:
             yield (
                 "llama_kv_cache: the V embeddings have different sizes across layers "
-                f"and FA is not enabled - padding V cache to {width}"
+                f"and FA is not enabled - padding V cache to {max(widths)}"
             )
+
+    def _buffers(self, store: Store) -> Iterator[str]:
         for rank, memory in enumerate(self.memories):
             own = memory.caches.get(store)
             if own is not None:
                 mib = (own.key_bytes + own.value_bytes) / MIB
                 name = _device_name(self.device, rank)
                 yield f"llama_kv_cache: {name:>10} KV buffer size = {mib:8.2f} MiB"
-        yield from self._printed(self._find(store))
 
     def _printed(self, cache: Cache) -> Iterator[str]:
         key, value = self.request.types
@@ -164,17 +175,28 @@ class _Printer:
             f"V ({value.name}): {_mib(cache.value_bytes)} MiB"
         )
 
-    def _values_vary(self, store: Store) -> bool:
-        """Whether any two layers' values differ in width, states' zero included."""
-        if store == "indexer":
-            return False
+    def _value_widths(self, store: Store) -> set[int]:
+        """The widths of all layers' values in a cell, states' zero included.
+
+        An indexer's cache has one head in every layer.
+        """
         model, expanded = self.request.model, self.request.shape.expanded
-        widths = {
+        if store == "indexer":
+            return {
+                spec.kv_lora_rank
+                for spec, _ in model.groups
+                if isinstance(spec, LatentAttention)
+            }
+        states_have_heads = self.request.shape.architecture in BY_INTERVAL
+        return {
             max((value_width(spec, expanded) for spec in layer), default=0)
             for layer in (*model.layers, *model.draft_layers)
-            if all(spec.kind != "shared_cache" for spec in layer)
+            if all(
+                spec.kind != "shared_cache"
+                and not (states_have_heads and isinstance(spec, RecurrentState))
+                for spec in layer
+            )
         }
-        return len(widths) > 1
 
     def _recurrent(self) -> str:
         found = [memory.recurrent for memory in self.memories]

@@ -14,10 +14,12 @@ from kvcore.cache import CacheSpec, Component
 from kvcore.engines.base import no_bytes
 from kvcore.engines.llama_cpp_arch import NO_MEMORY, ROLLBACK
 from kvcore.engines.llama_cpp_caches import (
+    Rows,
     Shape,
     Store,
     compressors_of,
     draft_specs,
+    empty_rows,
     rows_of,
     states_of,
     store_cells,
@@ -26,6 +28,7 @@ from kvcore.engines.llama_cpp_context import Context, Launch
 from kvcore.engines.llama_cpp_types import TYPES, GgmlType
 from kvcore.estimate import CacheFormats, Scope, copies_of, encoder_tokens, term_bytes
 from kvcore.model import Group, Layer, Model, grouped
+from kvcore.states import RecurrentState
 
 F32_BYTES: Final = 4
 
@@ -106,6 +109,10 @@ class Request:
         return self.context.slots * (1 + self.snapshots)
 
     @property
+    def model_has_states(self) -> bool:
+        return any(isinstance(s, RecurrentState) for s, _ in self.model.groups)
+
+    @property
     def types(self) -> Types:
         key, value = self.formats.kv, self.formats.value
         return TYPES[key.id], TYPES[key.id if value is None else value.id]
@@ -124,43 +131,59 @@ def devices(request: Request, count: int) -> tuple[Memory, ...]:
     """The memory of each of `count` equal devices that share the layers in order."""
     model = request.model
     if count == 1:
-        return (_memory(request, model.groups, model.draft_layers, first=True),)
+        share = Share(
+            groups=model.groups,
+            empty=model.layers.count(()),
+            drafts=model.draft_layers,
+        )
+        return (_memory(request, share),)
     layers, drafts = model.layers, model.draft_layers
     main, total = len(layers), len(layers) + len(drafts)
     device = [i * count // (total + 1) for i in range(total)]
-    return tuple(
-        _memory(
-            request,
-            grouped(layers[i] for i in range(main) if device[i] == d),
-            tuple(drafts[i - main] for i in range(main, total) if device[i] == d),
+    found: list[Memory] = []
+    for d in range(count):
+        own = tuple(layers[i] for i in range(main) if device[i] == d)
+        share = Share(
+            groups=grouped(own),
+            empty=own.count(()),
+            drafts=tuple(
+                drafts[i - main] for i in range(main, total) if device[i] == d
+            ),
             first=d == 0,
         )
-        for d in range(count)
-    )
+        found.append(_memory(request, share))
+    return tuple(found)
 
 
-def _memory(
-    request: Request,
-    groups: tuple[Group, ...],
-    drafts: tuple[Layer, ...],
-    *,
-    first: bool,
-) -> Memory:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The layers of one device; `empty` is how many of them keep nothing."""
+
+    groups: tuple[Group, ...]
+    empty: int
+    drafts: tuple[Layer, ...]
+    first: bool = True
+
+
+def _memory(request: Request, share: Share) -> Memory:
     memory = Memory()
     if request.shape.architecture in NO_MEMORY:
         return memory
-    for spec, count in groups:
+    if share.empty and not request.model_has_states:
+        rows = empty_rows(request.shape, flash=request.flash)
+        _add_row(memory, request, rows, share.empty, {}, request.types)
+    for spec, count in share.groups:
         logical = _logical(request, spec)
         _add_rows(memory, request, (spec, count), logical, request.types)
         if request.scope.state:
             _add_states(memory, request, (spec, count), logical)
         memory.differ("not_cached", -count * sum(logical.values()))
-    if first and request.model.ngram_history and request.scope.state:
+    if share.first and request.model.ngram_history and request.scope.state:
         kept = F32_BYTES * request.state_rows * request.model.ngram_history
         memory.recurrent.ngram_bytes = kept
         memory.add("state", kept, 0, "ngram_history")
-    if request.scope.draft and drafts:
-        _add_drafts(memory, request, drafts)
+    if request.scope.draft and share.drafts:
+        _add_drafts(memory, request, share.drafts)
     return memory
 
 
@@ -184,22 +207,30 @@ def _add_rows(
 ) -> None:
     """Rows of one group of equal layers; takes what it accounts for from `logical`."""
     spec, count = group
-    shape, context = request.shape, request.context
-    for rows in rows_of(spec, shape, flash=request.flash):
-        cells, streams = store_cells(rows.store, context, shape)
-        each = count * cells * streams
-        key = each * types[0].row_bytes(rows.key)
-        value = each * types[1].row_bytes(rows.value)
-        more = each * types[1].row_bytes(rows.unused_values)
-        cache = memory.caches.setdefault(
-            rows.store, Cache(cells=cells, streams=streams)
-        )
-        cache.layers += count
-        cache.key_bytes += key
-        cache.value_bytes += value + more
-        known = count * logical.pop(rows.component, 0)
-        memory.add(rows.component, key + value, known, rows.item)
-        memory.add(rows.component, more, 0, "unused_values")
+    for rows in rows_of(spec, request.shape, flash=request.flash):
+        _add_row(memory, request, rows, count, logical, types)
+
+
+def _add_row(
+    memory: Memory,
+    request: Request,
+    rows: Rows,
+    count: int,
+    logical: dict[Component, int],
+    types: Types,
+) -> None:
+    cells, streams = store_cells(rows.store, request.context, request.shape)
+    each = count * cells * streams
+    key = each * types[0].row_bytes(rows.key)
+    value = each * types[1].row_bytes(rows.value)
+    more = each * types[1].row_bytes(rows.unused_values)
+    cache = memory.caches.setdefault(rows.store, Cache(cells=cells, streams=streams))
+    cache.layers += count
+    cache.key_bytes += key
+    cache.value_bytes += value + more
+    known = count * logical.pop(rows.component, 0)
+    memory.add(rows.component, key + value, known, rows.item)
+    memory.add(rows.component, more, 0, "unused_values")
 
 
 def _add_states(
