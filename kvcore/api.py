@@ -34,6 +34,7 @@ from kvcore.params import (
     settings_of,
 )
 from kvcore.planning import answer_plan
+from kvcore.pooling import answer_pool
 
 MAX_POINTS: Final = 512
 
@@ -298,6 +299,7 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "estimate": _estimate,
     "curve": _curve,
     "plan": answer_plan,
+    "pool": answer_pool,
     "gpus": _gpus,
 }
 

@@ -22,6 +22,7 @@ from kvcore.params import (
     plan_engine_of,
 )
 from kvcore.plan import Plan, Scenario, WeightBytes, device_traits, plan
+from kvcore.pooling import pool_json
 
 Json = dict[str, Any]
 
@@ -257,7 +258,7 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
             "high_bytes": rank.reserve.high_bytes,
             "parts": {name: part.typical for name, part in rank.reserve.parts.items()},
         },
-        "pool": None if found.pool is None else _pool_json(found.pool),
+        "pool": None if found.pool is None else pool_json(found.pool),
         "request": {
             "logical_bytes": found.logical_request_bytes,
             "allocated_bytes": found.request_bytes,
@@ -273,27 +274,6 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
         "max_context": found.max_context,
         "min_gpus": found.min_gpus,
         "warnings": _notices_json(found.notices),
-    }
-
-
-def _pool_json(pool: Pool) -> Json:
-    return {
-        "block_tokens": pool.block_tokens,
-        "block_bytes": pool.block_bytes,
-        "blocks": pool.blocks,
-        "tokens": pool.tokens,
-        "bytes_per_token": pool.bytes_per_token,
-        "log_lines": list(pool.log_lines),
-        "groups": [
-            {
-                "kind": group.kind,
-                "layers": group.layers,
-                "block_tokens": group.block_tokens,
-                "page_bytes": group.page_bytes,
-                "blocks_per_request": group.blocks_per_request,
-            }
-            for group in pool.groups
-        ],
     }
 
 

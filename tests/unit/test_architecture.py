@@ -44,11 +44,13 @@ ARROWS: Final = {
     "logs": "errors model estimate units engines plan deployment",
     "params": "errors units catalog importers model estimate engines accelerators "
     "deployment weights",
-    "planning": "errors params catalog importers parameters model estimate engines "
-    "accelerators deployment weights plan levers units",
-    "api": "errors params planning catalog importers parameters model estimate formula "
-    "formats engines accelerators deployment weights plan levers decode workload reuse "
-    "logs units",
+    "pooling": "errors params engines accelerators plan",
+    "planning": "errors params pooling catalog importers parameters model estimate "
+    "engines accelerators deployment weights plan levers units",
+    "evidence": "errors datafiles",
+    "api": "errors params pooling planning evidence catalog importers parameters model "
+    "estimate formula formats engines accelerators deployment weights plan levers "
+    "decode workload reuse logs units",
     "__main__": "errors units api",
     "__init__": "",
 }
