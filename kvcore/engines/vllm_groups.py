@@ -78,6 +78,10 @@ def groups_of(
         caches = promoted(caches)
     if same_type(caches):
         return (Group(caches),)
+    if not hybrid:
+        raise UnsupportedModel(
+            model_type="", reason="its layers cannot share one block table"
+        )
     if block_outermost and len({c.page.page_bytes for c in caches}) > 1:
         return packed(caches)
     unified = with_one_page_size(caches)
