@@ -85,6 +85,8 @@ class Rank:
     reserve: Reserve
     reserve_bytes: int
     pool_bytes: int
+    short_bytes: int
+    """What weights and reserve alone need beyond the usable bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +111,10 @@ class Plan:
 
     @property
     def short_bytes(self) -> int:
-        """How much the fullest rank lacks; 0 if it fits."""
-        return max(0, self.allocated_bytes - self.rank.pool_bytes)
+        """How much the fullest rank lacks, of weights and of cache; 0 if it fits."""
+        return self.rank.short_bytes + max(
+            0, self.allocated_bytes - self.rank.pool_bytes
+        )
 
 
 def plan(scenario: Scenario) -> Plan:
@@ -181,8 +185,9 @@ def rank_of(scenario: Scenario) -> Rank:
         total_bytes=total, weight_bytes=weights, reserve_bytes=kept, fraction=fraction
     )
     usable, pool = engine.budget(memory, scenario.model, scenario.settings)
+    short = max(0, weights + kept - usable)
     if scenario.pool_bytes is not None:
-        pool = scenario.pool_bytes
+        pool, short = scenario.pool_bytes, 0
     return Rank(
         memory_bytes=total,
         usable_bytes=usable,
@@ -190,6 +195,7 @@ def rank_of(scenario: Scenario) -> Rank:
         reserve=estimated,
         reserve_bytes=kept,
         pool_bytes=pool,
+        short_bytes=short,
     )
 
 

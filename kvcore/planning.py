@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from kvcore import accelerators, catalog, parameters, weights
@@ -77,6 +78,8 @@ def scenario_of(params: Params) -> Scenario:
     sizes = _sizes(params, engine)
     settings = _settings(params, engine, sizes, device)
     counts = parameters.count(config, model)
+    if counts.experts and engine.spreads_experts:
+        sizes = replace(sizes, expert_parallel=True)
     context = params.integer("context", None)
     if context is None:
         context = min(DEFAULT_CONTEXT, model.max_context or DEFAULT_CONTEXT)

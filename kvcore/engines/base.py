@@ -229,6 +229,8 @@ class Engine(ABC):
     options: ClassVar[tuple[Option, ...]]
     layers_first: ClassVar[bool] = False
     """Whether it spreads whole layers over GPUs unless told otherwise."""
+    spreads_experts: ClassVar[bool] = False
+    """Whether data-parallel replicas share out the experts of an MoE model."""
     captures_graphs: ClassVar[bool] = False
     """Whether it keeps captured CUDA graphs in memory."""
 

@@ -78,6 +78,7 @@ class SGLang(Engine):
     id: ClassVar[str] = "sglang"
     versions: ClassVar[tuple[str, ...]] = ("0.5.23",)
     captures_graphs: ClassVar[bool] = True
+    spreads_experts: ClassVar[bool] = True
     options: ClassVar[tuple[Option, ...]] = OPTIONS
 
     def formats(
