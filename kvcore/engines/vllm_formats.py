@@ -20,6 +20,7 @@ from kvcore.cache import (
     SlidingWindowAttention,
 )
 from kvcore.engines.base import Settings
+from kvcore.engines.vllm_kernels import BLACKWELL
 from kvcore.engines.vllm_rules import HOPPER, capability
 from kvcore.errors import UnsupportedFormat, UnsupportedOption
 from kvcore.estimate import CacheFormats
@@ -106,18 +107,24 @@ def legal_names(model: Model, settings: Settings) -> tuple[str, ...]:
     )
 
 
+def _own_dtype(model: Model) -> str:
+    return "float16" if model.kv_format == "fp16" else "bfloat16"
+
+
 def _holds(name: str, model: Model, major: int) -> bool:
     if name in _AS_MODEL:
-        return (name == "float16") == (model.kv_format == "fp16")
-    if name in _BLACKWELL_ONLY and major != 10:
+        record_only = major == 12 and family(model) == "sparse"
+        return not record_only and name == _own_dtype(model)
+    if name in _BLACKWELL_ONLY and major != BLACKWELL:
         return False
     if name in _ROCM_ONLY and major != 0:
         return False
     if name.startswith("turboquant_"):
         return not any(isinstance(spec, _BOUNDED) for spec, _ in model.groups)
     if name in _PACKED_LATER:
+        any_width = major == BLACKWELL
         return major >= 8 and all(
-            spec.head_dim == spec.value_head_dim and (major == 10 or spec.head_dim > 64)
+            spec.head_dim == spec.value_head_dim and (any_width or spec.head_dim > 64)
             for spec, _ in model.groups
             if isinstance(spec, Heads)
         )
@@ -141,8 +148,9 @@ def resolve(
                 reason="vLLM's kv-cache-dtype takes " + ", ".join(legal) + " here",
             )
         stored = NAMES[name]
-    if kind == "sparse" and stored == "fp8":
-        stored = _sparse_fp8(settings)
+    if kind == "sparse":
+        exact = name == "fp8_e4m3" or (name == "auto" and stored == "fp8")
+        stored = _sparse(stored, settings, automatic=name == "auto", exact=exact)
     if kind == "sparse" and settings.dcp > 1 and "ds_mla" not in stored:
         _refuse_context_parallel(settings)
     return CacheFormats(
@@ -168,20 +176,32 @@ def _auto(model: Model, kind: Family, settings: Settings) -> str:
         return "fp8"
     if model.kv_quantization is not None:
         return model.kv_quantization
-    if model.model_type == "glm_moe_dsa" and capability(settings.device) == 10:
+    if model.model_type == "glm_moe_dsa" and capability(settings.device) == BLACKWELL:
         return "fp8"
-    return "fp16" if model.kv_format == "fp16" else "bf16"
+    return NAMES[_own_dtype(model)]
 
 
-def _sparse_fp8(settings: Settings) -> str:
-    """FlashInfer's sparse kernel on SM10x reads plain fp8, the others records.
+def _sparse(stored: str, settings: Settings, *, automatic: bool, exact: bool) -> str:
+    """What the backend of sparse MLA makes of a format: fp8 is mostly its record.
 
-    Source: vllm/model_executor/layers/attention/mla_attention.py 0.33.0.
+    FlashInfer reads plain fp8, on SM10x always, on Hopper when `fp8_e4m3` is asked
+    for by that name (or by a checkpoint). On SM12x even `auto` is the record.
+    Source: vllm/model_executor/layers/attention/mla_attention.py 0.33.0,
+    _canonicalize_sparse_mla_kv_cache_dtype.
     """
+    major = capability(settings.device)
     chosen = settings.options["attention_backend"]
-    if chosen is not None:
-        return "fp8" if chosen == "FLASHINFER_MLA_SPARSE" else "fp8_ds_mla"
-    return "fp8" if capability(settings.device) in (0, 10) else "fp8_ds_mla"
+    if chosen is None:
+        chosen = {
+            0: "ROCM_AITER_MLA_SPARSE",
+            BLACKWELL: "FLASHINFER_MLA_SPARSE",
+            12: "FLASHINFER_MLA_SPARSE_SM120",
+        }.get(major, "FLASHINFER_MLA_SPARSE_SM90" if exact else "FLASHMLA_SPARSE")
+    if chosen == "FLASHINFER_MLA_SPARSE_SM120" and (automatic or stored == "fp8"):
+        return "fp8_ds_mla"
+    if chosen == "FLASHMLA_SPARSE" and stored == "fp8":
+        return "fp8_ds_mla"
+    return stored
 
 
 def _refuse_context_parallel(settings: Settings) -> None:

@@ -84,6 +84,7 @@ KERNELS: Final[Mapping[str, Kernel]] = MappingProxyType(
             _multiple("FLASH_ATTN_MLA_SPARSE", 64),
             _multiple("FLASHMLA_SPARSE", 64),
             _multiple("FLASHINFER_MLA_SPARSE", 32),
+            _multiple("FLASHINFER_MLA_SPARSE_SM90", 64),
             _multiple("FLASHINFER_MLA_SPARSE_SM120", 64),
             _multiple("ROCM_AITER_MLA_SPARSE", 16),
             _fixed("DEEPSEEK_V32_INDEXER", 64),
@@ -115,6 +116,7 @@ SPARSE: Final = (
     "FLASH_ATTN_MLA_SPARSE",
     "FLASHMLA_SPARSE",
     "FLASHINFER_MLA_SPARSE",
+    "FLASHINFER_MLA_SPARSE_SM90",
     "FLASHINFER_MLA_SPARSE_SM120",
     "ROCM_AITER_MLA_SPARSE",
 )
@@ -196,6 +198,8 @@ def sparse_kernel(major: int, chosen: str | None, kv: str) -> Kernel:
         return KERNELS["FLASHINFER_MLA_SPARSE_SM120"]
     if major == 0:
         return KERNELS["ROCM_AITER_MLA_SPARSE"]
+    if kv == "fp8":
+        return KERNELS["FLASHINFER_MLA_SPARSE_SM90"]
     return KERNELS["FLASHMLA_SPARSE" if "ds_mla" in kv else "FLASH_ATTN_MLA_SPARSE"]
 
 
