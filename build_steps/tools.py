@@ -146,6 +146,7 @@ def _new_chromium() -> Path | None:
         say("That failed; installing the system's chromium package ...")
         subprocess.run(["apt-get", "update", "-qq"], check=False)
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        install = ["apt-get", "install", "-y", "-qq", "chromium"]
-        subprocess.run(install, check=False, env=quiet)
+        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+        packages = ["chromium", "fonts-liberation"]
+        subprocess.run([*install, *packages], check=False, env=quiet)
     return _system_chromium()
