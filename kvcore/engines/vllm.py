@@ -19,7 +19,6 @@ from kvcore.engines.base import (
     PoolGroup,
     RankMemory,
     Settings,
-    no_bytes,
 )
 from kvcore.engines.vllm_check import check
 from kvcore.engines.vllm_deployment import (
@@ -31,8 +30,8 @@ from kvcore.engines.vllm_deployment import (
 from kvcore.engines.vllm_formats import legal_names, resolve
 from kvcore.engines.vllm_groups import Group
 from kvcore.engines.vllm_kernels import BACKENDS
-from kvcore.engines.vllm_plan import Plan, items_of, plan_of
-from kvcore.engines.vllm_rules import RULES
+from kvcore.engines.vllm_plan import Plan, components_of, items_of, plan_of
+from kvcore.engines.vllm_rules import RULES, capability
 from kvcore.errors import Notice
 from kvcore.estimate import CacheFormats, Scope
 from kvcore.model import Model
@@ -55,7 +54,9 @@ class _Same:
 
 @lru_cache(maxsize=256)
 def _plan(key: _Same, formats: CacheFormats, d: Deployment) -> Plan:
-    return plan_of(key.model, formats, d)
+    model = key.model
+    check(model, d.rules, major=d.major, tp=d.tp, pp=d.pp, dcp=d.dcp)
+    return plan_of(model, formats, d)
 
 
 class Vllm(Engine):
@@ -98,7 +99,14 @@ class Vllm(Engine):
         return legal_names(model, settings)
 
     def check(self, model: Model, settings: Settings) -> None:
-        check(model, settings)
+        check(
+            model,
+            RULES[settings.version],
+            major=capability(settings.device),
+            tp=settings.tp,
+            pp=settings.pp,
+            dcp=settings.dcp,
+        )
 
     def memory_fraction(self, model: Model, settings: Settings) -> float:
         """Default `gpu_memory_utilization`: a share of a GPU's total memory."""
@@ -122,20 +130,13 @@ class Vllm(Engine):
     def allocate(
         self, model: Model, scope: Scope, formats: CacheFormats, settings: Settings
     ) -> Allocation:
-        check(model, settings)
         d = deployment(model, settings, scope.draft)
         plan = _plan(_Same(model), formats, d)
         encoder = _encoder(model, scope)
-        tokens = scope.tokens
-        components = no_bytes()
-        for group in _groups(plan, scope):
-            blocks = group.blocks(tokens, d.in_flight(tokens), d.dcp, encoder)
-            given = scope.sequences * blocks * plan.block_bytes
-            for component, share in plan.shares(group, given).items():
-                components[component] += share
-        items = items_of(model, plan, scope, formats, encoder)
+        found = components_of(plan, scope, encoder)
+        items = items_of(plan, scope, formats, encoder)
         return Allocation(
-            components=components,
+            components=found,
             items=MappingProxyType(items),
             notices=_notices(model, encoder),
             reserved_bytes=plan.block_bytes if plan.groups else 0,
@@ -150,7 +151,6 @@ class Vllm(Engine):
         pool_bytes: int,
         context: int,
     ) -> Pool | None:
-        check(model, settings)
         d = deployment(model, settings)
         plan = _plan(_Same(model), formats, d)
         if not plan.groups:
@@ -208,12 +208,6 @@ def _encoder(model: Model, scope: Scope) -> int:
     if scope.encoder_tokens is None:
         return encoder_length(model)
     return scope.encoder_tokens
-
-
-def _groups(plan: Plan, scope: Scope) -> tuple[Group, ...]:
-    if scope.state:
-        return plan.groups
-    return tuple(g for g in plan.groups if g.first.component != "state")
 
 
 def _logged_tokens(

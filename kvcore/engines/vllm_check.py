@@ -17,8 +17,7 @@ from kvcore.cache import (
     LatentAttention,
     SlidingWindowAttention,
 )
-from kvcore.engines.base import Settings
-from kvcore.engines.vllm_rules import HOPPER, RULES, capability
+from kvcore.engines.vllm_rules import HOPPER, Rules
 from kvcore.errors import DoesNotShard, UnsupportedModel, UnsupportedOption
 from kvcore.model import Model
 from kvcore.states import LightningAttention
@@ -39,19 +38,20 @@ OWN_LAYOUTS: Final = (
 NOT_SERVED: Final = ("rwkv", "xlstm", "recurrent_gemma")
 
 
-def check(model: Model, settings: Settings) -> None:
+def check(
+    model: Model, rules: Rules, *, major: int, tp: int, pp: int, dcp: int
+) -> None:
     """Raise what vLLM would: a typed error that names the legal sizes."""
-    _model(model, settings)
-    _tensor_parallel(model, settings.tp)
-    _pipeline(model, settings.pp)
-    _context_parallel(model, settings)
+    _model(model, rules, major)
+    _tensor_parallel(model, tp)
+    _pipeline(model, pp)
+    _context_parallel(model, tp, dcp)
 
 
-def _model(model: Model, settings: Settings) -> None:
-    rules = RULES[settings.version]
+def _model(model: Model, rules: Rules, major: int) -> None:
     kinds = {type(spec) for spec, _ in model.groups}
     sparse = bool(kinds & {IndexerKeys, CompressedAttention})
-    old = 0 < capability(settings.device) < HOPPER
+    old = 0 < major < HOPPER
     reason = None
     if model.model_type.startswith(OWN_LAYOUTS):
         reason = "vLLM keeps it in a layout of its own that is not computed here"
@@ -130,9 +130,8 @@ def _pipeline(model: Model, pp: int) -> None:
         )
 
 
-def _context_parallel(model: Model, settings: Settings) -> None:
+def _context_parallel(model: Model, tp: int, dcp: int) -> None:
     """Decode context parallelism reuses tensor ranks that would repeat a head."""
-    dcp, tp = settings.dcp, settings.tp
     if dcp == 1:
         return
     if tp % dcp:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from kvcore.cache import Component
+from kvcore.engines.base import no_bytes
 from kvcore.engines.vllm_deployment import Deployment
 from kvcore.engines.vllm_groups import Group, groups_of
 from kvcore.engines.vllm_layers import (
@@ -20,17 +23,36 @@ from kvcore.model import Model
 
 
 @dataclass(frozen=True, kw_only=True)
+class Part:
+    """What one group has on the stage that holds most.
+
+    `pages` are its distinct pages there with their counts, `component_bytes` those of
+    one block by component, `padding_bytes` what the block has beyond them.
+    """
+
+    group: Group
+    pages: tuple[tuple[Page, int], ...]
+    component_bytes: Mapping[Component, int]
+    padding_bytes: int
+
+    @property
+    def is_state(self) -> bool:
+        return self.group.first.component == "state"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """Groups of the whole model and the block of the stage that holds most.
 
     A pool has as many blocks on every stage as on the poorest, so the stage with the
-    widest block decides.
+    widest block decides; `stage_model` is its part of the model.
     """
 
     deployment: Deployment
     groups: tuple[Group, ...]
-    stage: int
+    parts: tuple[Part, ...]
     block_bytes: int
+    stage_model: Model
 
     @property
     def block_tokens(self) -> int:
@@ -44,20 +66,11 @@ class Plan:
         every = [group.first.block_tokens for group in self.groups]
         return min(growing or every)
 
-    def shares(self, group: Group, given: int) -> dict[Component, int]:
-        """`given` bytes of a group by component; padding goes to the largest."""
-        pages: Counter[Component] = Counter()
-        for cache in group.caches:
-            if cache.stage == self.stage:
-                component = "draft" if cache.page.draft else cache.page.component
-                pages[component] += cache.page.page_bytes
-        if not pages:
-            return {group.first.component: given}
-        total = given // self.block_bytes
-        found: dict[Component, int] = {c: n * total for c, n in pages.items()}
-        largest = max(pages, key=lambda component: pages[component])
-        found[largest] += given - sum(found.values())
-        return found
+    def parts_of(self, scope: Scope) -> tuple[Part, ...]:
+        """All groups, or those that are not states when states are left out."""
+        if scope.state:
+            return self.parts
+        return tuple(part for part in self.parts if not part.is_state)
 
 
 def plan_of(model: Model, formats: CacheFormats, d: Deployment) -> Plan:
@@ -80,14 +93,41 @@ def plan_of(model: Model, formats: CacheFormats, d: Deployment) -> Plan:
             value=True,
             reason="states and attention cannot share one group",
         ) from error
-    stages = range(d.pp) if groups else ()
-    widths = [block_bytes(groups, stage, d) for stage in stages]
+    widths = [block_bytes(groups, stage, d) for stage in range(d.pp) if groups]
     stage = max(range(len(widths)), key=lambda i: widths[i]) if widths else 0
+    block = widths[stage] if widths else 0
     return Plan(
         deployment=d,
         groups=groups,
-        stage=stage,
-        block_bytes=widths[stage] if widths else 0,
+        parts=tuple(_part(group, stage, block) for group in groups),
+        block_bytes=block,
+        stage_model=_stage_model(model, stage, d.pp),
+    )
+
+
+def _part(group: Group, stage: int, block: int) -> Part:
+    here = [cache.page for cache in group.caches if cache.stage == stage]
+    sizes: Counter[Component] = Counter()
+    for page in here:
+        sizes["draft" if page.draft else page.component] += page.page_bytes
+    padding = block - sum(sizes.values())
+    most = max(sizes, key=lambda c: sizes[c]) if sizes else group.first.component
+    sizes[most] += padding
+    return Part(
+        group=group,
+        pages=tuple(Counter(here).items()),
+        component_bytes=MappingProxyType(dict(sizes)),
+        padding_bytes=padding,
+    )
+
+
+def _stage_model(model: Model, stage: int, pp: int) -> Model:
+    placed = stage_of_layer(len(model.layers), pp)
+    layers = zip(model.layers, placed, strict=True)
+    return replace(
+        model,
+        layers=tuple(layer for layer, its in layers if its == stage),
+        draft_layers=model.draft_layers if stage == pp - 1 else (),
     )
 
 
@@ -123,34 +163,42 @@ def block_bytes(groups: tuple[Group, ...], stage: int, d: Deployment) -> int:
     return sum(size * count for size, count in slots.items())
 
 
+def components_of(plan: Plan, scope: Scope, encoder: int) -> dict[Component, int]:
+    """Bytes of all sequences' blocks by component.
+
+    What a block has beyond a group's pages counts with the group's largest component.
+    """
+    d, tokens = plan.deployment, scope.tokens
+    found = no_bytes()
+    for part in plan.parts_of(scope):
+        blocks = part.group.blocks(tokens, d.in_flight(tokens), d.dcp, encoder)
+        for component, size in part.component_bytes.items():
+            found[component] += scope.sequences * blocks * size
+    return found
+
+
 def items_of(
-    model: Model, plan: Plan, scope: Scope, formats: CacheFormats, encoder: int
+    plan: Plan, scope: Scope, formats: CacheFormats, encoder: int
 ) -> dict[str, int]:
     """What the engine adds to this rank's share of the logical bytes, by cause.
 
     The share is what every rank would hold if all were divided evenly; the items and
     the share sum to what is allocated.
     """
-    d = plan.deployment
-    tokens = scope.tokens
+    d, tokens = plan.deployment, scope.tokens
     added: Counter[str] = Counter()
     held = 0
-    for group in plan.groups:
-        if not scope.state and group.first.component == "state":
-            continue
-        blocks = group.blocks(tokens, d.in_flight(tokens), d.dcp, encoder)
-        pages = 0
-        for cache in group.caches:
-            if cache.stage != plan.stage:
-                continue
-            page = cache.page
+    for part in plan.parts_of(scope):
+        blocks = part.group.blocks(tokens, d.in_flight(tokens), d.dcp, encoder)
+        for page, count in part.pages:
             own = page.logical_bytes(tokens, d.dcp, encoder)
-            held += own
-            pages += page.page_bytes
-            added[_cause(page)] += blocks * page.natural_bytes - own
-            added["page_padding"] += blocks * (page.page_bytes - page.natural_bytes)
-        added["padding_layers"] += blocks * (plan.block_bytes - pages)
-    share = _share(model, scope, formats, d, plan)
+            natural, size = page.natural_bytes, page.page_bytes
+            held += count * own
+            added[_cause(page)] += count * (blocks * natural - own)
+            added["page_padding"] += count * blocks * (size - natural)
+        added["padding_layers"] += blocks * part.padding_bytes
+    one = replace(scope, sequences=1, draft=d.drafts)
+    share = estimate(plan.stage_model, one, formats).total_bytes // d.tp
     added["replication"] += held - share
     return {cause: n * scope.sequences for cause, n in added.items() if n}
 
@@ -161,21 +209,3 @@ def _cause(page: Page) -> str:
     if page.spec_kind == "compressor_state":
         return "compressor_states"
     return "blocks" if page.kind in (*ALL_TOKENS, "cross") else "window_reserve"
-
-
-def _share(
-    model: Model, scope: Scope, formats: CacheFormats, d: Deployment, plan: Plan
-) -> int:
-    """Logical bytes of the stage's layers of one sequence, over its ranks."""
-    placed = stage_of_layer(len(model.layers), d.pp)
-    part = replace(
-        model,
-        layers=tuple(
-            layer
-            for layer, stage in zip(model.layers, placed, strict=True)
-            if stage == plan.stage
-        ),
-        draft_layers=model.draft_layers if plan.stage == d.pp - 1 else (),
-    )
-    one = replace(scope, sequences=1, draft=d.drafts)
-    return estimate(part, one, formats).total_bytes // d.tp
