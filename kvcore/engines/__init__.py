@@ -8,6 +8,7 @@ from typing import Final
 from kvcore.engines.base import Engine
 from kvcore.engines.llama_cpp import LlamaCpp
 from kvcore.engines.lm_studio import LMStudio
+from kvcore.engines.mlx import Mlx
 from kvcore.engines.ollama import Ollama
 from kvcore.engines.sglang import SGLang
 from kvcore.engines.transformers import Transformers
@@ -19,6 +20,7 @@ ENGINES: Final[Mapping[str, Engine]] = {
     "llama_cpp": LlamaCpp(),
     "ollama": Ollama(),
     "lm_studio": LMStudio(),
+    "mlx": Mlx(),
     "transformers": Transformers(),
     "sglang": SGLang(),
 }

@@ -124,10 +124,11 @@ ROLLBACK: Final = frozenset(
 
 RECURRENT: Final = frozenset("mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7".split())
 
-BY_INTERVAL: Final = frozenset(
-    "qwen3next qwen35 qwen35moe qwen4exp minimax-01".split()
-)
+BY_INTERVAL: Final = frozenset("qwen3next qwen35 qwen35moe qwen4exp minimax-01".split())
 """Hybrids whose recurrent layers are counted off and still state their KV heads."""
+
+DRAFTS_IN_MAIN: Final = frozenset({"bailingmoe3"})
+"""Hybrids whose main cache is not told to leave the draft layers out."""
 
 NO_MEMORY: Final = frozenset("dream llada llada-moe llada_moe rnd1".split())
 """Diffusion models: no cache is created."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from kvcore.cache import CacheSpec, Component
 from kvcore.engines.base import no_bytes
-from kvcore.engines.llama_cpp_arch import NO_MEMORY, ROLLBACK
+from kvcore.engines.llama_cpp_arch import DRAFTS_IN_MAIN, NO_MEMORY, ROLLBACK
 from kvcore.engines.llama_cpp_caches import (
     Rows,
     Shape,
@@ -178,6 +178,8 @@ def _memory(request: Request, share: Share) -> Memory:
         if request.scope.state:
             _add_states(memory, request, (spec, count), logical)
         memory.differ("not_cached", -count * sum(logical.values()))
+    if request.shape.architecture in DRAFTS_IN_MAIN:
+        _add_unasked_drafts(memory, request, share.drafts)
     if share.first and request.model.ngram_history and request.scope.state:
         kept = F32_BYTES * request.state_rows * request.model.ngram_history
         memory.recurrent.ngram_bytes = kept
@@ -270,6 +272,17 @@ def _add_drafts(memory: Memory, request: Request, drafts: tuple[Layer, ...]) -> 
         count * sum(_logical(request, spec).values()) for spec, count in grouped(drafts)
     )
     memory.add("draft", kept.bytes, logical, "draft_context")
+
+
+def _add_unasked_drafts(
+    memory: Memory, request: Request, drafts: tuple[Layer, ...]
+) -> None:
+    """Draft layers that the main context keeps rows for, and never reads."""
+    layers = (tuple(draft_specs(layer, request.shape)) for layer in drafts)
+    kept = Memory(caches=memory.caches)
+    for spec, count in grouped(layers):
+        _add_rows(kept, request, (spec, count), {}, request.types)
+    memory.add("kv", kept.bytes, 0, "draft_layers")
 
 
 def fullest(memories: tuple[Memory, ...]) -> Memory:

@@ -28,12 +28,8 @@ class GgmlType(NamedTuple):
         return self.elements > 1
 
     def row_bytes(self, elements: int) -> int:
-        """Bytes of one cell of `elements`; blocks may span heads, not cells."""
-        if elements % self.elements:
-            raise FormatRowMismatch(
-                format=self.name, width=elements, block=self.elements
-            )
-        return elements // self.elements * self.size
+        """Bytes of one cell, as `ggml_row_size` counts them; blocks may span heads."""
+        return elements * self.size // self.elements
 
 
 COMMAND_LINE: Final = (
