@@ -62,6 +62,9 @@ REMOTE_CODE: Final = frozenset(
 )
 """Types whose code lives beside their weights, read by the general rule or above."""
 
+SAME_TYPES: Final[Mapping[str, str]] = {"bailing_moe_v3": "bailing_hybrid"}
+"""Other names for a type, as engines file it."""
+
 STORAGE_FORMATS: Final[Mapping[str, str]] = {
     "float32": "fp32",
     "float": "fp32",
@@ -106,6 +109,7 @@ def parse(text: str) -> Mapping[str, object]:
 def read(config: Mapping[str, object], name: str = "") -> Model:
     """A Model from a parsed config; raises a `KvcoreError` that names the field."""
     text, model_type = text_config(from_params(config))
+    model_type = SAME_TYPES.get(model_type, model_type)
     defaults = class_defaults(model_type)
     if not is_known(model_type):
         # Whether an unknown type has fewer KV heads than query heads is a guess.
