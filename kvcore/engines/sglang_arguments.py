@@ -10,29 +10,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kvcore.cache import CompressedAttention
 from kvcore.engines.base import Settings
 from kvcore.engines.sglang_backends import (
     asked_page,
     attention_backend,
     attention_groups,
+    is_sm100,
     page_size,
 )
 from kvcore.engines.sglang_models import (
     EXTRA_BUFFER,
     class_of,
     is_compressed,
+    is_low_ratio,
     splits_windows,
 )
 from kvcore.engines.sglang_options import flag, integer, number, text
+from kvcore.formats import NumberFormat
 from kvcore.model import Model
 
 PLAIN_DRAFT: Final = (3, 1, 4)
 LLAMA_DRAFT: Final = (5, 4, 8)
 """Steps, top-k and draft tokens nobody asked for."""
 
+NGRAM_TOKENS: Final = 12
+NGRAM_BREADTH: Final = 10
 DRAFTING_REQUESTS: Final = 48
 COMPRESSED_REQUESTS: Final = 256
+UNSTATED_CONTEXT: Final = 2048
 MAX_REQUESTS: Final = 4096
 SURE_REQUESTS: Final = 2048
 
@@ -78,6 +83,8 @@ class Arguments:
     max_running_given: bool
     max_total: int | None
     drafting: Drafting | None
+    fp4_workspace: bool
+    fp4_scales_twice: bool
 
     @property
     def kv_ranks(self) -> int:
@@ -96,8 +103,17 @@ class Arguments:
         return max(drafting.steps * drafting.top_k, drafting.tokens)
 
 
-def resolve(model: Model, settings: Settings, *, draft: bool = False) -> Arguments:
-    """Arguments of a server for this model; `draft` turns its own heads on."""
+def resolve(
+    model: Model, settings: Settings, kv: NumberFormat, *, draft: bool = False
+) -> Arguments:
+    """Arguments of a server that keeps this model's cache in `kv`.
+
+    `draft` turns the model's own heads on.
+    """
+    backend = attention_backend(model, settings)
+    fp8_prefill = kv.id == "nvfp4" and (
+        backend == "flashinfer" or not is_sm100(settings)
+    )
     groups = attention_groups(settings)
     drafting = drafting_of(model, settings, draft)
     running = integer(settings, "max_running_requests")
@@ -114,11 +130,13 @@ def resolve(model: Model, settings: Settings, *, draft: bool = False) -> Argumen
         pp=settings.pp,
         dp=groups,
         dcp=settings.dcp,
-        page=page_size(model, settings),
+        page=page_size(model, settings, kv),
         asked_page=asked_page(settings),
-        backend=attention_backend(model, settings),
+        backend=backend,
         chunk=chunk_tokens(settings) // groups,
-        context=integer(settings, "context_length") or model.max_context or 2**20,
+        context=integer(settings, "context_length")
+        or model.max_context
+        or UNSTATED_CONTEXT,
         split_windows=splits_windows(model)
         and not flag(settings, "disable_hybrid_swa_memory"),
         swa_ratio=swa_ratio(model, ratio),
@@ -129,11 +147,13 @@ def resolve(model: Model, settings: Settings, *, draft: bool = False) -> Argumen
         mamba_slots=_slots(settings, groups),
         slots_per_request=slots_per_request(model, settings),
         radix=strategy_radix,
-        overlap=not flag(settings, "disable_overlap_schedule"),
+        overlap=overlaps(settings),
         max_running=None if total_running is None else max(1, total_running // groups),
         max_running_given=running is not None,
         max_total=integer(settings, "max_total_tokens"),
         drafting=drafting,
+        fp4_workspace=fp8_prefill,
+        fp4_scales_twice=fp8_prefill and is_sm100(settings),
     )
 
 
@@ -143,16 +163,27 @@ def _slots(settings: Settings, groups: int) -> int | None:
 
 
 def drafting_of(model: Model, settings: Settings, draft: bool) -> Drafting | None:
+    """Speculative decoding as asked for; a chain (top-k 1) verifies steps + 1."""
     algorithm = text(settings, "speculative_algorithm") or ("EAGLE" if draft else None)
     if algorithm is None:
         return None
+    steps = integer(settings, "speculative_num_steps")
+    tokens = integer(settings, "speculative_num_draft_tokens")
+    if algorithm == "NGRAM":
+        tokens = tokens or NGRAM_TOKENS
+        steps = tokens // NGRAM_BREADTH if steps is None else steps
+        return Drafting(
+            algorithm=algorithm, steps=steps, top_k=NGRAM_BREADTH, tokens=tokens
+        )
     llama = class_of(model) == "LlamaForCausalLM" and algorithm != "STANDALONE"
-    steps, top_k, tokens = LLAMA_DRAFT if llama else PLAIN_DRAFT
+    defaults = LLAMA_DRAFT if llama else PLAIN_DRAFT
+    steps = steps or defaults[0]
+    top_k = integer(settings, "speculative_eagle_topk") or defaults[1]
     return Drafting(
         algorithm="EAGLE" if algorithm == "NEXTN" else algorithm,
-        steps=integer(settings, "speculative_num_steps") or steps,
-        top_k=integer(settings, "speculative_eagle_topk") or top_k,
-        tokens=integer(settings, "speculative_num_draft_tokens") or tokens,
+        steps=steps,
+        top_k=top_k,
+        tokens=steps + 1 if top_k == 1 else tokens or defaults[2],
     )
 
 
@@ -179,10 +210,7 @@ def chunk_tokens(settings: Settings) -> int:
 
 def fixed_ratio(model: Model) -> bool:
     """DeepSeek-V4 sets the ratio itself; V4.1 leaves it to the cap of requests."""
-    return is_compressed(model) and not any(
-        isinstance(spec, CompressedAttention) and spec.ratio in (1, 2)
-        for spec, _ in model.groups
-    )
+    return is_compressed(model) and not is_low_ratio(model)
 
 
 def swa_ratio(model: Model, asked: float | None) -> float:
@@ -211,7 +239,12 @@ def slots_per_request(model: Model, settings: Settings) -> int:
     if strategy == "no_buffer":
         return 3
     lazy = strategy == "extra_buffer_lazy"
-    return 4 if lazy or flag(settings, "disable_overlap_schedule") else 5
+    return 5 if overlaps(settings) and not lazy else 4
+
+
+def overlaps(settings: Settings) -> bool:
+    """Whether a batch is scheduled while another runs; pipelines turn it off."""
+    return settings.pp == 1 and not flag(settings, "disable_overlap_schedule")
 
 
 def mamba_strategy(model: Model, settings: Settings) -> str:

@@ -22,6 +22,7 @@ from kvcore.engines.sglang_models import (
 )
 from kvcore.engines.sglang_options import flag, integer, text
 from kvcore.errors import InvalidArgument
+from kvcore.formats import NumberFormat
 from kvcore.model import Model
 
 
@@ -42,8 +43,11 @@ def asked_page(settings: Settings) -> int | None:
     return option or block
 
 
-def page_size(model: Model, settings: Settings) -> int:
-    """Tokens of a page: what was asked, or what model and backend insist on."""
+def page_size(model: Model, settings: Settings, kv: NumberFormat) -> int:
+    """Tokens of a page: what was asked, or what model and kernels insist on.
+
+    nvfp4 is decoded by trtllm_mha whatever the backend is.
+    """
     name = class_of(model)
     if is_compressed(model):
         return 256
@@ -52,7 +56,16 @@ def page_size(model: Model, settings: Settings) -> int:
     asked = asked_page(settings)
     if name.startswith("MiniMaxM3Sparse"):
         return asked or 128
-    return _backend_page(attention_backend(model, settings), model, settings, asked)
+    backend = attention_backend(model, settings)
+    if name in DELTA_NETS and is_sm100(settings) and not _asked_backend(settings):
+        return 64 if backend == "trtllm_mha" else 1
+    if kv.id == "nvfp4":
+        backend = "trtllm_mha"
+    return _backend_page(backend, model, settings, asked)
+
+
+def _asked_backend(settings: Settings) -> bool:
+    return text(settings, "attention_backend") is not None
 
 
 def _backend_page(
@@ -102,14 +115,30 @@ def _kind_backend(model: Model) -> str | None:
 
 def _device_backend(model: Model, settings: Settings) -> str:
     latent = keeps_latents(model)
-    if is_hopper(settings):
+    chain = _drafts_in_a_chain(settings)
+    if is_hopper(settings) and (latent or chain):
         return "fa3"
-    if is_sm100(settings):
-        return "flashinfer" if latent else _sm100_heads(model)
+    if is_sm100(settings) and latent:
+        return "flashinfer"
+    if is_sm100(settings) and chain and _knows_top_k(settings):
+        return _sm100_heads(model)
     if (settings.device.architecture or "").startswith(("cdna", "rdna")):
         return "aiter"
     sinks = class_of(model) == "GptOssForCausalLM"
     return "triton" if latent or sinks else "flashinfer"
+
+
+def _drafts_in_a_chain(settings: Settings) -> bool:
+    """utils/common.py, is_no_spec_infer_or_topk_one: by what was asked."""
+    top_k = integer(settings, "speculative_eagle_topk")
+    return top_k is None or (top_k == 1 and asked_page(settings) in (None, 1))
+
+
+def _knows_top_k(settings: Settings) -> bool:
+    return (
+        text(settings, "speculative_algorithm") is None
+        or integer(settings, "speculative_eagle_topk") is not None
+    )
 
 
 def _sm100_heads(model: Model) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from kvcore import formats
@@ -42,8 +42,8 @@ UNCOUNTED_HEADS = (
     "Qwen3_5",
     "Qwen4Exp",
     "MiMoV2",
-    "Step3p",
     "InternS2",
+    "MiniMax",
 )
 """Classes whose configs name their draft heads in a key the sizing does not read:
 the draft's pool is then taken from the memory outside the static fraction."""
@@ -109,10 +109,11 @@ def _plain_cells(
         if has_states(model)
         else len(layers)
     )
-    shape = common_shape(model)
+    shape = unsplit_shape(model)
     full: dict[Component, int] = {}
     if shape is not None:
         full["kv"] = count * shape_bytes(model, shape, arguments, formats.kv)
+        full["kv"] += _fp4_extra(shape, count, arguments)
     indexers = _indexer_bytes(model, layers, formats.indexer)
     if indexers:
         # Keys of the indexer are whole on every DCP rank.
@@ -120,11 +121,26 @@ def _plain_cells(
     return Cells(full=full, layers={"full": count})
 
 
+def _fp4_extra(shape: CacheSpec, layers: int, arguments: Arguments) -> int:
+    """What nvfp4 needs where prefill reads another layout than decoding.
+
+    A second copy of the scales for each layer, and one layer's keys and values in fp8
+    (layers/quantization/fp4_kv_cache_quant_method.py).
+    """
+    if not isinstance(shape, Heads):
+        return 0
+    local = max(1, shape.num_kv_heads // arguments.kv_ranks) * shape.head_dim
+    scales = 2 * local // 16 * layers if arguments.fp4_scales_twice else 0
+    return scales + (2 * local if arguments.fp4_workspace else 0)
+
+
 def _split_cells(
     model: Model, layers: list[Layer], arguments: Arguments, formats: CacheFormats
 ) -> Cells:
     """Full and window layers apart, each of its own shape."""
     fmt = _split_format(formats.kv)
+    # Split pools never widen under DCP, and deal their heads to all ranks.
+    arguments = replace(arguments, dcp=1)
     full = Counter(_stored(model, layer, windowed=False) for layer in layers)
     window = Counter(_stored(model, layer, windowed=True) for layer in layers)
     full.pop(None, None)
@@ -142,7 +158,8 @@ def _split_cells(
 
 def _split_format(kv: NumberFormat) -> NumberFormat:
     """Split pools charge a 4-bit element its storage dtype's whole byte."""
-    return formats.find("fp8") if kv.id == "nvfp4" else kv
+    four_bit = kv.id in ("nvfp4", "fp4_mx_block16")
+    return formats.find("fp8") if four_bit else kv
 
 
 def _counted(
@@ -180,6 +197,18 @@ def common_shape(model: Model) -> CacheSpec | None:
     """The shape of most attending layers; None for models of states alone."""
     found = [(n, spec) for spec, n in model.groups if _attends(spec)]
     return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def unsplit_shape(model: Model) -> CacheSpec | None:
+    """The one shape of all layers: what a config's plain keys describe.
+
+    In MiMo-V2, Inkling and Gemma 4 those are the full layers, elsewhere most layers.
+    """
+    if class_of(model).startswith(("MiMoV2", "Inkling", "Gemma4")):
+        for spec, _ in model.groups:
+            if _attends(spec) and not is_windowed(spec):
+                return spec
+    return common_shape(model)
 
 
 def shape_bytes(
@@ -239,11 +268,15 @@ def _with_draft(
         return cells
     layers = cells.layers["full"]
     if cells.window:
+        # A head described by the target's own config is taken for a window layer.
+        windowed = min(drafts, window_layers(model))
         row = sum(cells.full.values()) // layers
+        narrow = cells.window // cells.layers["window"]
         return Cells(
             full=cells.full,
             window=cells.window,
-            draft=row * drafts,
+            draft=row * (drafts - windowed),
+            draft_window=narrow * windowed,
             layers=cells.layers,
         )
     indexer = cells.full.get("indexer", 0)
@@ -255,6 +288,10 @@ def _with_draft(
             model, model.draft_layers, formats.indexer
         )
     return Cells(full=cells.full, draft=draft, layers=cells.layers)
+
+
+def window_layers(model: Model) -> int:
+    return sum(n for spec, n in model.groups if is_windowed(spec))
 
 
 def drafts_uncounted(model: Model) -> bool:

@@ -6,11 +6,19 @@ parallel_hook.py, configs/hybrid_arch.py of the 0.5.23 wheel.
 
 from __future__ import annotations
 
-from kvcore.cache import CompressedAttention, CrossAttention, Heads
+from kvcore.cache import CrossAttention, Heads
 from kvcore.engines.base import Settings
-from kvcore.engines.sglang_backends import attention_groups
-from kvcore.engines.sglang_models import STATES, class_of, has_states
-from kvcore.engines.sglang_options import flag
+from kvcore.engines.sglang_arguments import overlaps
+from kvcore.engines.sglang_backends import asked_page, attention_groups
+from kvcore.engines.sglang_models import (
+    EXTRA_BUFFER,
+    STATES,
+    class_of,
+    has_states,
+    is_compressed,
+    is_low_ratio,
+)
+from kvcore.engines.sglang_options import flag, text
 from kvcore.engines.sglang_states import check_states
 from kvcore.errors import DoesNotShard, Notice, UnsupportedModel, UnsupportedOption
 from kvcore.model import Model
@@ -58,13 +66,14 @@ def check(model: Model, settings: Settings) -> None:
             what="attention ranks",
             legal=_divisors(attention_tp),
         )
-    if settings.pp > model.num_layers:
+    longest = 1 if is_low_ratio(model) else model.num_layers
+    if settings.pp > longest:
         raise DoesNotShard(
             argument="pp",
             value=settings.pp,
             count=model.num_layers,
             what="layers",
-            legal=[1, model.num_layers],
+            legal=list(range(1, min(longest, 1024) + 1)),
         )
     if has_states(model):
         check_states(model, attention_tp)
@@ -85,24 +94,56 @@ def _model(model: Model) -> None:
 
 
 def check_options(model: Model, settings: Settings) -> None:
-    """Refuse settings that exclude each other."""
-    strategy = settings.options.get("mamba_radix_cache_strategy")
-    if strategy == "extra_buffer_lazy" and flag(settings, "disable_overlap_schedule"):
-        raise UnsupportedOption(
-            engine="sglang",
-            option="mamba_radix_cache_strategy",
-            value=strategy,
-            reason="it needs the overlapping scheduler",
-        )
-    compressed = any(isinstance(spec, CompressedAttention) for spec, _ in model.groups)
-    algorithm = settings.options.get("speculative_algorithm")
-    if compressed and algorithm not in (None, "EAGLE", "NEXTN"):
-        raise UnsupportedOption(
-            engine="sglang",
-            option="speculative_algorithm",
-            value=str(algorithm),
-            reason="DeepSeek-V4 takes EAGLE",
-        )
+    """Refuse settings that exclude each other, or that the model does not take."""
+    for option, reason in (
+        ("mamba_radix_cache_strategy", _strategy_refused(model, settings)),
+        ("disable_hybrid_swa_memory", _split_refused(model, settings)),
+        ("speculative_algorithm", _drafting_refused(model, settings)),
+    ):
+        if reason is not None:
+            value = settings.options.get(option)
+            raise UnsupportedOption(
+                engine="sglang",
+                option=option,
+                value=value if isinstance(value, int) else str(value),
+                reason=reason,
+            )
+
+
+def _strategy_refused(model: Model, settings: Settings) -> str | None:
+    strategy = text(settings, "mamba_radix_cache_strategy") or "auto"
+    if strategy == "auto" or flag(settings, "disable_radix_cache"):
+        return None
+    unbuffered = strategy == "no_buffer"
+    plain = (asked_page(settings) or 1) == 1 and not overlaps(settings)
+    rules = (
+        (not has_states(model), "the model keeps no states"),
+        (unbuffered and not plain, "it needs pages of 1 and disable_overlap_schedule"),
+        (
+            not unbuffered and class_of(model) not in EXTRA_BUFFER,
+            "the model takes no_buffer only",
+        ),
+        (
+            strategy == "extra_buffer_lazy" and not overlaps(settings),
+            "it needs the overlapping scheduler",
+        ),
+    )
+    return next((reason for refused, reason in rules if refused), None)
+
+
+def _split_refused(model: Model, settings: Settings) -> str | None:
+    if is_compressed(model) and flag(settings, "disable_hybrid_swa_memory"):
+        return "compressed attention needs its pools apart"
+    return None
+
+
+def _drafting_refused(model: Model, settings: Settings) -> str | None:
+    algorithm = text(settings, "speculative_algorithm")
+    if algorithm is None or not is_compressed(model):
+        return None
+    if is_low_ratio(model):
+        return "DeepSeek-V4.1 takes DSpark only"
+    return None if algorithm in ("EAGLE", "NEXTN") else "DeepSeek-V4 takes EAGLE"
 
 
 def shard_notices(model: Model, settings: Settings) -> tuple[Notice, ...]:

@@ -148,7 +148,10 @@ class CompressedPool(TokenPool):
 
     def resized(self, tokens: int) -> Sizes:
         tokens = tokens // self.page * self.page
-        return Sizes(tokens=tokens, window_tokens=self._window_tokens(tokens))
+        window = self._window_tokens(tokens)
+        if window <= self.window + self.page:
+            return Sizes(tokens=0, window_tokens=0)
+        return Sizes(tokens=tokens, window_tokens=window)
 
     def _window_tokens(self, tokens: int) -> int:
         if self.window_cap is not None:

@@ -40,11 +40,23 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "fp8": "fp8",
         "mxfp8": "mxfp8",
         "nvfp4": "nvfp4",
-        "fp4_mx_block16": "nvfp4",
-        "fp4_e2m1": "nvfp4",
+        "fp4_mx_block16": "fp4_mx_block16",
+        "fp4_e2m1": "fp4_mx_block16",
     }
 )
-"""SGLang's name -> the format of a row; both 4-bit ones keep a scale per 16 values."""
+"""SGLang's name -> the format of a row."""
+
+FP4_BLOCKS: Final = NumberFormat(
+    id="fp4_mx_block16",
+    layout=formats.find("nvfp4").layout,
+    roles=formats.find("nvfp4").roles,
+    source="SGLang: E2M1 codes, a scale per 16 elements and none per tensor",
+)
+"""As large as nvfp4, but read by other kernels, which need no workspace."""
+
+FOUR_BIT_HEADS: Final = ("triton", "torch_native", "flex_attention", "trtllm_mha")
+FOUR_BIT_LATENTS: Final = ("flashinfer", "trtllm_mla")
+"""Backends that read fp4_mx_block16 (kv_cache_hook.py, handle_kv4_compatibility)."""
 
 DTYPE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -55,6 +67,7 @@ DTYPE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "fp8_ds_mla": "torch.float8_e4m3fn",
         "mxfp8": "torch.float8_e4m3fn",
         "nvfp4": "torch.float4_e2m1fn_x2",
+        "fp4_mx_block16": "torch.float4_e2m1fn_x2",
     }
 )
 """What its log calls the dtype of a pool."""
@@ -67,10 +80,22 @@ def legal_names(model: Model, settings: Settings) -> tuple[str, ...]:
     if has_sparse_latents(model):
         return ("auto", "bf16", "bfloat16", "fp8_e4m3")
     if keeps_latents(model):
-        latent = attention_backend(model, settings) in ("trtllm_mla", "cutedsl_mla")
-        return KV_DTYPES[:4] if latent else (*KV_DTYPES[:5], "fp4_mx_block16")
-    four_bit = KV_DTYPES[6:] if settings.version == "0.5.23" else ("fp4_e2m1",)
-    return (*KV_DTYPES[:6], *four_bit)
+        if attention_backend(model, settings) in ("trtllm_mla", "cutedsl_mla"):
+            return KV_DTYPES[:4]
+        return (*KV_DTYPES[:5], *_four_bit(model, settings, FOUR_BIT_LATENTS))
+    known = settings.device.architecture is not None
+    scaled = ("mxfp8", "nvfp4") if is_blackwell(settings) or not known else ()
+    return (*KV_DTYPES[:5], *scaled, *_four_bit(model, settings, FOUR_BIT_HEADS))
+
+
+def _four_bit(
+    model: Model, settings: Settings, backends: tuple[str, ...]
+) -> tuple[str, ...]:
+    """fp4_mx_block16, where the backend reads it; any where no device is named."""
+    known = settings.device.architecture is not None
+    if known and attention_backend(model, settings) not in backends:
+        return ()
+    return ("fp4_mx_block16",)
 
 
 def resolve(
@@ -127,7 +152,8 @@ def _stored(model: Model, name: str, settings: Settings) -> NumberFormat:
             role="the KV cache",
             reason="SGLang's kv-cache-dtype takes " + ", ".join(legal) + " here",
         )
-    return formats.find(NAMES[key])
+    stored = NAMES[key]
+    return FP4_BLOCKS if stored == FP4_BLOCKS.id else formats.find(stored)
 
 
 def _raw_rows(model: Model, settings: Settings) -> bool:
@@ -137,7 +163,9 @@ def _raw_rows(model: Model, settings: Settings) -> bool:
     TRT-LLM, of TileLang in both phases and of ROCm's kernels are plain.
     """
     default = "flashmla_kv"
-    if is_blackwell(settings):
+    if settings.dcp > 1:
+        default = "trtllm"
+    elif is_blackwell(settings):
         glm_on_sm120 = class_of(model).startswith("GlmMoeDsa") and not is_sm100(
             settings
         )

@@ -17,7 +17,7 @@ from kvcore.engines.sglang_formats import DTYPE_NAMES
 from kvcore.engines.sglang_models import keeps_latents
 from kvcore.engines.sglang_pools import whole_pages
 from kvcore.engines.sglang_server import Cut, Server, window_of
-from kvcore.engines.sglang_states import conv_channels, stored_states
+from kvcore.engines.sglang_states import conv_channels, state_ranks, stored_states
 from kvcore.units import GIB
 
 MAX_PREFILL_TOKENS = 16384
@@ -36,7 +36,8 @@ def _states(server: Server, cut: Cut) -> Iterator[str]:
     """Convolution and recurrent state apart, over the layers of the first stage."""
     if not server.states.slot_bytes:
         return
-    ranks, formats = server.arguments.attention_tp, server.formats
+    formats = server.formats
+    ranks = state_ranks(server.model, server.arguments)
     conv = recurrent = 0
     for spec in stored_states(server.model, server.stages[0], ranks):
         columns = max(spec.kernel - 1, 0)

@@ -54,9 +54,8 @@ PREFILL_GRAPHS: Final = (
     *range(288, 513, 32),
     *range(576, 1025, 64),
     *range(1280, 4097, 256),
-    *range(4608, 16385, 512),
 )
-"""Token counts a prefill is captured at."""
+"""Token counts a prefill is captured at; from there on every 512."""
 
 MIB_PER_TOKEN: Final = 1.5
 MIB_PER_GRAPH: Final = 8
@@ -83,19 +82,25 @@ def static_fraction(model: Model, settings: Settings) -> float:
 def _graphs(model: Model, settings: Settings, card: int) -> float:
     """MiB for captured decoding, DP attention's padding and captured prefill."""
     batch = decode_batch(settings, card)
-    captured = not flag(settings, "disable_cuda_graph")
-    found = 2.0 * batch if captured else 0.0
+    found = 0.0 if flag(settings, "disable_cuda_graph") else 2.0 * batch
     groups = attention_groups(settings)
     if groups > 1:
         found += 3 * batch * groups
         if batch > 300:
             found += 1.5 * batch * groups
-    if captured and captures_prefill(model, settings):
-        latent = keeps_latents(model)
-        limit = chunk_tokens(settings)
-        sizes = bisect_right(PREFILL_GRAPHS, limit)
-        found += LATENT_GRAPHS_MIB if latent else MIB_PER_GRAPH * sizes
+    if captures_prefill(model, settings):
+        sizes = prefill_graphs(settings)
+        found += LATENT_GRAPHS_MIB if keeps_latents(model) else MIB_PER_GRAPH * sizes
     return found
+
+
+def prefill_graphs(settings: Settings) -> int:
+    """How many sizes of prefill are captured."""
+    limit = chunk_tokens(settings)
+    total = integer(settings, "max_total_tokens")
+    if total is not None:
+        limit = min(limit, total)
+    return bisect_right(PREFILL_GRAPHS, limit) + max(limit - 4096, 0) // 512
 
 
 def decode_batch(settings: Settings, card: int) -> int:
@@ -111,6 +116,10 @@ def decode_batch(settings: Settings, card: int) -> int:
 
 def captures_prefill(model: Model, settings: Settings) -> bool:
     """Whether prefill graphs are on when the reserve is computed."""
+    if class_of(model) == "InklingForConditionalGeneration":
+        return True
+    if flag(settings, "disable_cuda_graph"):
+        return False
     if settings.pp > 1 or settings.dcp > 1 or is_compressed(model):
         return False
     if any(isinstance(spec, KimiDeltaAttention) for spec, _ in model.groups):

@@ -211,6 +211,14 @@ def is_compressed(model: Model) -> bool:
     return any(isinstance(spec, CompressedAttention) for spec, _ in model.groups)
 
 
+def is_low_ratio(model: Model) -> bool:
+    """DeepSeek-V4.1: compression by 1 and 2, on one pipeline stage only."""
+    return any(
+        isinstance(spec, CompressedAttention) and spec.ratio in (1, 2)
+        for spec, _ in model.groups
+    )
+
+
 def keeps_latents(model: Model) -> bool:
     """Whether the model's latents are kept as latents (MLA)."""
     return class_of(model) in LATENT and any(

@@ -95,7 +95,15 @@ class PlainPool(TokenPool):
         return Sizes(tokens=tokens // self.page * self.page)
 
     def smallest(self, demand: Demand) -> Shares:
-        return self._rows(max(demand.rows, demand.least))
+        rows = max(demand.rows, demand.least)
+        if not self.cells.full_bytes and rows > self.unlimited:
+            raise UnsupportedOption(
+                engine="sglang",
+                option="max_total_tokens",
+                value=self.unlimited,
+                reason=f"these requests take {rows} rows, though without bytes",
+            )
+        return self._rows(rows)
 
     def buffers(self, sizes: Sizes) -> Shares:
         return self._rows(sizes.tokens + self.page)
@@ -132,7 +140,11 @@ class SplitPool(TokenPool):
         tokens = tokens // self.page * self.page
         if not self.cells.full_bytes:
             return Sizes(tokens=tokens, window_tokens=tokens)
-        return Sizes(tokens=tokens, window_tokens=self._window_tokens(tokens))
+        window = self._window_tokens(tokens)
+        if window <= self.window + self.page:
+            # It refuses to start with a window pool that holds no request.
+            return Sizes(tokens=0, window_tokens=0)
+        return Sizes(tokens=tokens, window_tokens=window)
 
     def _window_tokens(self, tokens: int) -> int:
         return int(tokens * self.ratio) // self.page * self.page

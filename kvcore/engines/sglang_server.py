@@ -168,7 +168,7 @@ def open_server(
     model: Model, formats: CacheFormats, settings: Settings, *, draft: bool = False
 ) -> Server:
     """The server that settings describe."""
-    arguments = resolve(model, settings, draft=draft)
+    arguments = resolve(model, settings, formats.kv, draft=draft)
     layers = stages(model.num_layers, settings.pp)
     if is_compressed(model):
         cells: tuple[Cells, ...] = tuple(Cells(full={}) for _ in layers)

@@ -30,6 +30,13 @@ from kvcore.states import (
 )
 
 GIB: Final = 1 << 30
+ALONE: Final = (
+    "MambaForCausalLM",
+    "FalconMambaForCausalLM",
+    "Mamba2ForCausalLM",
+    "ZayaForCausalLM",
+)
+"""Classes whose states are dealt to all ranks whatever DP attention does."""
 
 
 def state_bytes(spec: RecurrentState, ranks: int, formats: CacheFormats) -> int:
@@ -134,7 +141,7 @@ class StatePool:
             return self._given(rows, slots)
         ratio = Fraction(self.ratio)
         if self.draft_tokens:
-            return self._drafted(rows, requests, slots, ratio)
+            return self._drafted(rows, slots, ratio)
         # Slots come in steps: just before one more, the rows get most.
         steps = max(ceil(rows * ratio / self.slot_bytes) - 1, 0)
         needed = slots + 1
@@ -154,14 +161,21 @@ class StatePool:
             )
         return (given + 1) * self.slot_bytes + self._verified(given), rows
 
-    def _drafted(
-        self, rows: int, requests: int, slots: int, ratio: Fraction
-    ) -> tuple[int, int]:
-        """A safe bound: states and verification never take more than their share."""
+    def _drafted(self, rows: int, slots: int, ratio: Fraction) -> tuple[int, int]:
+        """A bound a slot above the smallest: slots counted as if they came in parts.
+
+        States and verification take no more than their share; once as many requests
+        run as ever will, more budget buys slots alone.
+        """
         size, drafts = self.slot_bytes, self.draft_tokens
-        each = size * (1 + Fraction(drafts, self.slots_per_request))
-        share = ceil(slots * each) + size * (1 + drafts)
-        budget = max(ceil(share * (1 + ratio) / ratio), ceil(rows * (1 + ratio)))
+        part = 1 + Fraction(drafts, self.slots_per_request)
+        share = ratio / (1 + ratio)
+        within = rows * (1 + ratio)
+        running = self.max_running or 1
+        fixed = size * drafts * (running + 1) + size - size * (1 + drafts) / part
+        beyond = (rows + fixed) / (1 - share / part)
+        held = (slots * size * part + size * (1 + drafts)) / share
+        budget = ceil(max(held, min(within, beyond)))
         return budget - rows, rows
 
     def _verified(self, slots: int) -> int:
@@ -169,6 +183,12 @@ class StatePool:
             return 0
         running = min(self.max_running or 1, slots // self.slots_per_request)
         return self.slot_bytes * (running + 1) * self.draft_tokens
+
+
+def state_ranks(model: Model, arguments: Arguments) -> int:
+    """Ranks that share a state: one group's, or all where only states are kept."""
+    alone = class_of(model) in ALONE
+    return arguments.attention_tp * (arguments.dp if alone else 1)
 
 
 def stored_states(model: Model, stage: range, ranks: int) -> tuple[RecurrentState, ...]:
@@ -201,19 +221,23 @@ def state_pool(
     model: Model, layers: tuple[range, ...], arguments: Arguments, formats: CacheFormats
 ) -> StatePool:
     """The state pool of every stage: as large as the fullest one's."""
+    ranks = state_ranks(model, arguments)
     per_stage = [
         sum(
-            state_bytes(spec, arguments.attention_tp, formats)
-            for spec in stored_states(model, stage, arguments.attention_tp)
+            state_bytes(spec, ranks, formats)
+            for spec in stored_states(model, stage, ranks)
         )
         for stage in layers
     ]
+    # As the engine scales the whole model's states: in floating point, cut off.
+    share = max(len(stage_states(model, stage)) for stage in layers)
+    count = sum(len(stage_states(model, stage)) for stage in layers)
     drafting = arguments.drafting
     slots = arguments.mamba_slots
     if slots is None and not arguments.radix and arguments.max_running is not None:
         slots = arguments.max_running
     return StatePool(
-        slot_bytes=max(per_stage),
+        slot_bytes=int(sum(per_stage) * (share / max(count, 1))),
         slots_per_request=arguments.slots_per_request,
         ratio=arguments.mamba_ratio,
         given_slots=slots,
