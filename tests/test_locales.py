@@ -31,6 +31,7 @@ MADE = (
     "field.",
     "format.",
     "hint.",
+    "item.",
     "kind.",
     "notice.",
     "placeholder.",

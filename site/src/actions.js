@@ -108,10 +108,14 @@ export function createActions(app, ways) {
 
     // custom config
     togglePaste(open) {
+      if (app.pasteOpen === open) return;
       app.pasteOpen = open;
+      render();
     },
     toggleMore(open) {
+      if (app.moreOpen === open) return;
       app.moreOpen = open;
+      render();
     },
     typeConfig(text) {
       app.typed.paste = text;

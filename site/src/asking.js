@@ -16,9 +16,6 @@ export function createAsking(app, calculator, { render, announce }) {
     app.answer = { estimate, stale: Object.keys(app.entryErrors).length > 0 };
     app.show = show;
     app.error = null;
-    if (app.curve && app.curveKey === calculator.curveKey(scenario, app.trained)) {
-      app.curve = { ...app.curve, present: estimate };
-    }
   }
 
   function adoptCurve(scenario, curve) {
@@ -94,16 +91,15 @@ export function createAsking(app, calculator, { render, announce }) {
     return result;
   }
 
+  /** The curve follows when the inputs rest: numbers come first. */
   function refreshCurve(scenario) {
-    if (app.curveKey === calculator.curveKey(scenario, app.trained)) {
-      calculator.cancelCurve();
-      return;
-    }
-    calculator.requestCurve(scenario, app.trained, (curve) => {
+    const show = (curve) => {
       if (curve.error || scenario !== app.asked) return;
       adoptCurve(scenario, curve);
       render();
-    });
+    };
+    if (app.curveKey === calculator.curveKey(scenario, app.trained)) calculator.afterRest(() => show(app.curve));
+    else calculator.requestCurve(scenario, app.trained, show);
   }
 
   return { ask, attempt };

@@ -69,17 +69,22 @@ export function createCalculator({ call, data }) {
       return keyOf({ ...rest, points: curvePoints(tokens, trained) });
     },
 
-    /** Asked once the inputs have rested a moment; `done` is called only for the newest. */
-    requestCurve(scenario, trained, done) {
+    /** Runs what only has to keep up with the inputs when they rest; the newest alone. */
+    afterRest(action) {
       clearTimeout(curveTimer);
-      curveTimer = setTimeout(async () => {
-        const { tokens, rest } = withoutTokens(toParams(scenario));
+      curveTimer = setTimeout(action, CURVE_QUIET);
+    },
+
+    /** Asks for a curve when the inputs rest; `done` is called only for the newest. */
+    requestCurve(scenario, trained, done) {
+      const { tokens, rest } = withoutTokens(toParams(scenario));
+      this.afterRest(async () => {
         try {
           done(await call("curve", { ...rest, points: curvePoints(tokens, trained) }, { lane: "curve" }));
         } catch (error) {
           if (!isAbort(error)) done({ error: { code: "internal_error", params: {} } });
         }
-      }, CURVE_QUIET);
+      });
     },
 
     cancelCurve() {

@@ -27,24 +27,8 @@ function yScale(rows, unit) {
   return { type: "log", base, domain: [floor, ceiling], ticks: powers(base, floor, ceiling, 7), floor };
 }
 
-/**
- * KV cache against context.
- * @param {object} options
- * @param {Array<{tokens: number, total: number, allocated?: number}>} options.rows
- * @param {{tokens: number, total: number, allocated?: number}} options.present
- * @param {number|null} options.trained the trained limit in tokens
- * @returns {SVGSVGElement}
- */
-export function curveChart({ rows, present, trained, width, unit, labels, labelledBy, interactive = true }) {
-  const narrow = width < 520;
-  const first = rows[0].tokens;
-  const last = rows[rows.length - 1].tokens;
-  const y = yScale(rows, unit);
-  const both = rows.some(({ allocated }) => allocated !== undefined);
-  const right = present.tokens > Math.sqrt(first * last);
-  const inside = trained !== null && trained >= first && trained <= last;
-  const trainedRight = inside && trained < Math.sqrt(first * last);
-  const marks = [
+function axes({ first, last, y, unit, narrow, labels }) {
+  return [
     axisX({
       ticks: powers(2, first, last, narrow ? 5 : 11),
       tickFormat: shortTokens,
@@ -57,41 +41,51 @@ export function curveChart({ rows, present, trained, width, unit, labels, labell
       tickFormat: (bytes) => bytesText(bytes, unit).replace(/\.0+ /, " "),
       label: null,
       tickSize: 0,
-      className: "chart-y",
     }),
     gridY({ ticks: y.ticks }),
-    areaY(rows, { x: "tokens", y1: y.floor, y2: "total", className: "chart-area", fill: "currentColor" }),
-    lineY(rows, { x: "tokens", y: "total", className: "chart-line", stroke: "currentColor", strokeWidth: 2.25 }),
   ];
-  if (both) {
-    marks.push(
-      lineY(rows, {
-        x: "tokens",
-        y: "allocated",
-        className: "chart-allocated",
-        stroke: "currentColor",
-        strokeWidth: 1.75,
-        strokeDasharray: "5 4",
-      }),
-    );
-  }
-  if (inside) {
-    marks.push(
-      ruleX([trained], { className: "chart-limit", stroke: "currentColor", strokeDasharray: "2 3", strokeWidth: 1.25 }),
-      text([trained], {
-        x: (value) => value,
-        frameAnchor: "bottom",
-        text: () => labels.trained,
-        className: "chart-limit-label",
-        textAnchor: trainedRight ? "start" : "end",
-        dx: trainedRight ? 6 : -6,
-        dy: -8,
-        fontSize: 13,
-        fill: "currentColor",
-      }),
-    );
-  }
-  marks.push(
+}
+
+function lines(rows, y) {
+  const drawn = { x: "tokens", stroke: "currentColor" };
+  const marks = [
+    areaY(rows, { x: "tokens", y1: y.floor, y2: "total", className: "chart-area", fill: "currentColor" }),
+    lineY(rows, { ...drawn, y: "total", className: "chart-line", strokeWidth: 2.25 }),
+  ];
+  if (!allocates(rows)) return marks;
+  const dashed = { strokeWidth: 1.75, strokeDasharray: "5 4" };
+  return [...marks, lineY(rows, { ...drawn, ...dashed, y: "allocated", className: "chart-allocated" })];
+}
+
+/** The trained limit, named on the side that has more room. */
+function limit({ trained, first, last, labels }) {
+  if (trained === null || trained < first || trained > last) return [];
+  const left = trained < Math.sqrt(first * last);
+  return [
+    ruleX([trained], {
+      className: "chart-limit",
+      stroke: "currentColor",
+      strokeDasharray: "2 3",
+      strokeWidth: 1.25,
+    }),
+    text([trained], {
+      x: (value) => value,
+      frameAnchor: "bottom",
+      text: () => labels.trained,
+      className: "chart-limit-label",
+      textAnchor: left ? "start" : "end",
+      dx: left ? 6 : -6,
+      dy: -8,
+      fill: "currentColor",
+    }),
+  ];
+}
+
+/** The present point; its label keeps clear of the lines, which rise to the right. */
+function presentPoint({ rows, present, first, last, labels }) {
+  const position = Math.log(present.tokens / first) / Math.log(last / first);
+  const below = position < (allocates(rows) ? 0.87 : 0.5);
+  return [
     dot([present], {
       x: "tokens",
       y: "total",
@@ -105,35 +99,41 @@ export function curveChart({ rows, present, trained, width, unit, labels, labell
       y: "total",
       text: () => labels.present,
       className: "chart-present-label",
-      fontSize: 14,
-      textAnchor: right ? "end" : "start",
-      dx: right ? -10 : 10,
-      dy: right ? -12 : 14,
-      lineAnchor: right ? "bottom" : "top",
+      textAnchor: below ? "start" : "end",
+      dx: below ? 10 : -10,
+      dy: below ? 14 : -12,
+      lineAnchor: below ? "top" : "bottom",
       fill: "currentColor",
     }),
-  );
-  if (interactive) {
-    marks.push(
-      tip(
-        rows,
-        pointerX({
-          x: "tokens",
-          y: "total",
-          className: "chart-tip",
-          fontSize: 13,
-          title: ({ tokens, total, allocated }) =>
-            [
-              labels.tokens(tokens),
-              `${labels.logical} ${bytesText(total, unit)}`,
-              ...(allocated === undefined ? [] : [`${labels.allocated} ${bytesText(allocated, unit)}`]),
-            ].join("\n"),
-          fill: "var(--surface)",
-          stroke: "var(--line-strong)",
-        }),
-      ),
-    );
-  }
+  ];
+}
+
+function hover({ rows, unit, labels }) {
+  const title = ({ tokens, total, allocated }) =>
+    [
+      labels.tokens(tokens),
+      `${labels.logical} ${bytesText(total, unit)}`,
+      ...(allocated === undefined ? [] : [`${labels.allocated} ${bytesText(allocated, unit)}`]),
+    ].join("\n");
+  const options = { x: "tokens", y: "total", className: "chart-tip", fontSize: 13, title };
+  return [tip(rows, pointerX({ ...options, fill: "var(--surface)", stroke: "var(--line-strong)" }))];
+}
+
+const allocates = (rows) => rows.some(({ allocated }) => allocated !== undefined);
+
+/**
+ * KV cache against context.
+ * @param {object} options
+ * @param {Array<{tokens: number, total: number, allocated?: number}>} options.rows
+ * @param {{tokens: number, total: number, allocated?: number}} options.present
+ * @param {number|null} options.trained the trained limit in tokens
+ * @returns {SVGSVGElement}
+ */
+export function curveChart({ rows, present, trained, width, unit, labels, labelledBy }) {
+  const narrow = width < 520;
+  const first = rows[0].tokens;
+  const last = rows[rows.length - 1].tokens;
+  const y = yScale(rows, unit);
   const chart = plot({
     width,
     height: narrow ? 260 : 320,
@@ -144,7 +144,13 @@ export function curveChart({ rows, present, trained, width, unit, labels, labell
     className: "plot",
     x: { type: "log", base: 2, domain: [first, last] },
     y: { type: y.type, base: y.base, domain: y.domain },
-    marks,
+    marks: [
+      ...axes({ first, last, y, unit, narrow, labels }),
+      ...lines(rows, y),
+      ...limit({ trained, first, last, labels }),
+      ...presentPoint({ rows, present, first, last, labels }),
+      ...hover({ rows, unit, labels }),
+    ],
   });
   return bare(chart, labelledBy);
 }

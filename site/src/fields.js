@@ -9,14 +9,13 @@ const BY_CODE = {
   unsupported_model: "model",
   unknown_model: "model",
   unknown_engine: "engine",
-  unknown_option: "engine_options",
-  unsupported_option: "engine_options",
+  unknown_option: "engine",
   // warnings
   beyond_trained_context: "tokens",
   context_unknown: "tokens",
   unknown_model_type: "model",
   assumed_default: "model",
-  field_ignored: "model",
+  window_not_applied: "model",
   cache_shared_between_layers: "model",
   encoder_tokens_assumed: "encoder_tokens",
   no_draft_layers: "draft",
@@ -24,10 +23,13 @@ const BY_CODE = {
   engine_version_differs: "engine",
   kv_heads_replicated: "engine",
   latent_replicated: "engine",
+  kv_heads_uneven: "engine",
+  draft_outside_pool: "engine",
   context_too_small: "engine",
 };
 
 const FORMAT_CODES = new Set(["unknown_format", "unsupported_format", "format_row_mismatch"]);
+const OPTION_CODES = new Set(["invalid_argument", "unsupported_option", "setting_overridden"]);
 const FORMAT_FIELDS = ["kv_format", "indexer_format", "state_format"];
 
 /**
@@ -40,9 +42,11 @@ export function fieldOf(message, scenario) {
   if (FORMAT_CODES.has(code)) {
     return FORMAT_FIELDS.find((field) => scenario[field] === params.format) ?? "kv_format";
   }
-  if (code === "invalid_argument") {
-    if (params.argument in scenario) return params.argument === "model_text" ? "paste" : params.argument;
-    return params.argument in scenario.engine_options ? "engine_options" : null;
+  const named = params.argument ?? params.option;
+  if (OPTION_CODES.has(code) && named !== undefined) {
+    if (named === "model_text") return "paste";
+    if (named in scenario.engine_options) return `option-${named}`;
+    return named in scenario ? named : code === "invalid_argument" ? null : "engine";
   }
   const field = BY_CODE[code] ?? null;
   // A field of the catalog's own config can't be mended by the reader.
@@ -63,6 +67,17 @@ export function applicable(app) {
     encoder_tokens: Boolean(show?.has_encoder) || scenario.encoder_tokens !== null,
     draft: (show?.draft_layers ?? []).length > 0 || scenario.draft,
   };
+}
+
+const ALWAYS_SHOWN = new Set(["model", "tokens", "sequences", "kv_format"]);
+
+/** The same field as far as the reader can see it: what a closed or absent part hides belongs to the notices. */
+export function shownFieldOf(app, message, scenario) {
+  const field = fieldOf(message, scenario);
+  if (field === null || ALWAYS_SHOWN.has(field)) return field;
+  if (field === "paste") return app.pasteOpen ? field : null;
+  if (!app.moreOpen) return null;
+  return applicable(app)[field] === false ? null : field;
 }
 
 const LATENT_KINDS = new Set(["latent_attention", "compressed_attention"]);

@@ -9,6 +9,7 @@ function readable(t, params, unit) {
     if (typeof value === "number" && /bytes|limit|ram/.test(name)) shown[name] = bytesText(value, unit);
     else if (typeof value === "number") shown[name] = Number.isInteger(value) ? integer(value) : String(value);
     else if (Array.isArray(value)) shown[name] = value.map(String).join(", ") || t("list.none");
+    else if (name === "engine") shown[name] = engineName(value);
     else if (value === null) shown[name] = t("value.absent");
     else if (typeof value === "object") shown[name] = JSON.stringify(value);
     else shown[name] = clip(String(value));
@@ -46,4 +47,28 @@ export function kindName(t, kind) {
 
 export function componentName(t, component) {
   return t.has(`component.${component}`) ? t(`component.${component}`) : component;
+}
+
+const ENGINES = {
+  vllm: "vLLM",
+  sglang: "SGLang",
+  tensorrt_llm: "TensorRT-LLM",
+  llama_cpp: "llama.cpp",
+  ollama: "Ollama",
+  lm_studio: "LM Studio",
+  transformers: "Transformers",
+  mlx: "MLX",
+};
+
+/** An engine by the name its makers write. */
+export const engineName = (id) => ENGINES[id] ?? id;
+
+/** What an engine adds to the logical bytes, largest first: "window reserve 6.51 GiB". */
+export function itemTexts(t, items, unit) {
+  return Object.entries(items ?? {})
+    .sort(([, a], [, b]) => Math.abs(b) - Math.abs(a))
+    .map(([item, bytes]) => {
+      const name = t.has(`item.${item}`) ? t(`item.${item}`) : item.replace(/_/g, " ");
+      return `${name} ${bytes < 0 ? "−" : ""}${bytesText(Math.abs(bytes), unit)}`;
+    });
 }

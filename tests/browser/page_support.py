@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,9 +42,8 @@ def go(page: Page, **params: object) -> None:
         }""",
         pairs,
     )
-    page.wait_for_function(
-        "document.querySelector('meta[name=kvcore-state]').content.startsWith('v=1')"
-    )
+    mirror = page.locator("meta[name=kvcore-state]")
+    expect(mirror).to_have_attribute("content", re.compile("^v=1"))
 
 
 def expect_answer(page: Page, **params: object) -> None:

@@ -14,6 +14,7 @@ from page_support import (
     choose_model,
     expect_answer,
     expect_message,
+    fragment,
     go,
     live_page,
     message,
@@ -303,6 +304,76 @@ class TestMore:
     def test_encoder_tokens(self, live: Page) -> None:
         go(live, model="t5-small", encoder_tokens=77)
         expect_answer(live, model="t5-small", tokens=131_072, encoder_tokens=77)
+
+
+def set_more(page: Page, opened: bool) -> None:
+    page.locator("#more").evaluate("(node, open) => { node.open = open; }", opened)
+
+
+class TestEngine:
+    """What an engine allocates, beside the logical bytes."""
+
+    PARAMS = {"model": "gemma-3-27b-it", "tokens": 131_072, "engine": "vllm"}  # noqa: RUF012
+
+    def test_allocated_beside_logical(self, live: Page) -> None:
+        go(live, model="gemma-3-27b-it", engine="vllm")
+        expect_answer(live, model="gemma-3-27b-it", tokens=131_072)
+        allocated = api.call("estimate", self.PARAMS)["allocated"]
+        rows = live.locator(".answer .bar-row")
+        expect(rows).to_have_count(2)
+        expect(rows.nth(0)).to_contain_text("Logical")
+        expect(rows.nth(1)).to_contain_text(f"vLLM {allocated['engine_version']}")
+        gib = allocated["bytes_per_rank"] / 2**30
+        expect(rows.nth(1)).to_contain_text(f"{gib:.1f} GiB")
+        expect(live.locator(".bar-items")).to_contain_text("window reserve")
+        expect(live.locator(".chart-key")).to_contain_text("Allocated by vLLM")
+        expect(live.locator(".chart-allocated").first).to_be_visible()
+
+    def test_version_and_its_own_settings(self, live: Page) -> None:
+        go(live, model="gemma-3-27b-it")
+        set_more(live, True)
+        live.locator("#engine").select_option("vllm")
+        live.locator("#engine_version").select_option("0.11.2")
+        live.locator(".engine-options > summary").click()
+        live.locator("#option-disable_hybrid_kv_cache_manager").select_option("true")
+        live.locator("#option-max_num_batched_tokens").fill("4096")
+        allocated = api.call(
+            "estimate",
+            {
+                **self.PARAMS,
+                "engine_version": "0.11.2",
+                "engine_options": {
+                    "disable_hybrid_kv_cache_manager": True,
+                    "max_num_batched_tokens": 4096,
+                },
+            },
+        )["allocated"]
+        row = live.locator(".answer .bar-row").nth(1)
+        expect(row).to_contain_text("vLLM 0.11.2")
+        expect(row).to_contain_text(f"{allocated['bytes_per_rank'] / 2**30:.1f} GiB")
+        settings = fragment(live)
+        assert settings["option.max_num_batched_tokens"] == "4096"
+        live.locator("#option-max_num_batched_tokens").fill("many")
+        expect(live.locator("#option-max_num_batched_tokens-messages")).to_contain_text(
+            "max_num_batched_tokens is 'many'"
+        )
+        live.locator("#engine").select_option("")
+        expect(live.locator(".answer .bar-row")).to_have_count(0)
+
+    def test_words_hidden_in_a_closed_part_are_in_the_notices(self, live: Page) -> None:
+        go(live, model="qwen3.5-27b", no_state=1)
+        set_more(live, True)
+        beside = live.locator("#no_state-messages")
+        expect(beside).to_contain_text("left out of the total")
+        expect(live.locator(".notices")).to_have_count(0)
+        set_more(live, False)
+        expect(live.locator(".notices")).to_contain_text("left out of the total")
+
+    def test_no_such_engine(self, live: Page) -> None:
+        go(live, engine="warp")
+        set_more(live, True)
+        expect_message(live, "engine", "No engine or version is called “warp”")
+        expect_answer(live, **DEFAULT_TOTAL)
 
 
 class TestWords:

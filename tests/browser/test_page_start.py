@@ -110,7 +110,7 @@ class TestBeforeTheEngine:
             )
             held.locator("#model").press("Enter")
             expect_total(held, estimated_bytes(model=model, tokens=131_072), 2_000)
-            held.wait_for_function("window.answeredIn !== undefined")
+            held.evaluate("() => new Promise(requestAnimationFrame)")
             assert held.evaluate("window.answeredIn") < 100
             expect(held.locator(".formula").first).to_be_visible()
 

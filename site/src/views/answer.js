@@ -2,7 +2,7 @@
 
 import { html, nothing } from "lit-html";
 import { bytesText, exactInteger, integer, percent, scaleBytes, shortTokens } from "../format.js";
-import { formatName } from "../messages.js";
+import { engineName, formatName } from "../messages.js";
 import { bar } from "./bar.js";
 import { notices } from "./notices.js";
 
@@ -34,7 +34,7 @@ export function sentenceText(app) {
   const { allocated } = app.answer.estimate;
   if (!allocated) return text;
   return `${text} ${app.t("answer.sentence.allocated", {
-    engine: allocated.engine,
+    engine: engineName(allocated.engine),
     bytes: bytesText(allocated.bytes_per_rank, app.view.unit),
   })}`;
 }
@@ -143,7 +143,7 @@ export function summaryLine(app) {
     `${formatName(t, estimate.formats?.kv ?? "auto")} KV`,
     `${shortTokens(estimate.tokens)} × ${integer(estimate.sequences)}`,
   ];
-  if (estimate.allocated) pieces.push(estimate.allocated.engine);
+  if (estimate.allocated) pieces.push(engineName(estimate.allocated.engine));
   return pieces.join(" · ");
 }
 

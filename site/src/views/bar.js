@@ -2,7 +2,7 @@
 
 import { html, svg, nothing } from "lit-html";
 import { bytesText, percent } from "../format.js";
-import { componentName } from "../messages.js";
+import { componentName, engineName, itemTexts } from "../messages.js";
 
 export const COMPONENTS = ["kv", "window", "indexer", "state", "cross", "draft"];
 
@@ -70,14 +70,20 @@ export function bar(app) {
   return html`<figure class="bar two">
     ${row(t("bar.logical"), components, total, nothing)}
     ${row(
-      t("bar.allocated", { engine: `${allocated.engine} ${allocated.engine_version ?? ""}`.trim() }),
+      t("bar.allocated", { engine: `${engineName(allocated.engine)} ${allocated.engine_version ?? ""}`.trim() }),
       allocated.components,
       reserved,
       html` <span class="bar-note">${difference(t, total, reserved)}</span>`,
     )}
     <figcaption class="visually-hidden">${t("bar.caption_allocated")}</figcaption>
-    ${legend({ t, unit, components, total })}
+    ${legend({ t, unit, components, total })} ${items(t, allocated.items, unit)}
   </figure>`;
+}
+
+function items(t, found, unit) {
+  const texts = itemTexts(t, found, unit);
+  if (texts.length === 0) return nothing;
+  return html`<p class="bar-items">${t("bar.items", { items: texts.join(" · ") })}</p>`;
 }
 
 function difference(t, logical, allocated) {

@@ -4,6 +4,7 @@ import { html, nothing } from "lit-html";
 import { guard } from "lit-html/directives/guard.js";
 import { curveChart, isPowerOfTwo } from "../charts.js";
 import { bytesText, exactInteger, factor, integer } from "../format.js";
+import { engineName } from "../messages.js";
 
 const toRow = ({ tokens, total_bytes: total, allocated_bytes: allocated }) => ({ tokens, total, allocated });
 
@@ -135,7 +136,7 @@ export function curve(app, { prefix = "", embedded = false } = {}) {
               <li>
                 <svg aria-hidden="true" width="28" height="10">
                   <line class="key-allocated" x1="0" x2="28" y1="5" y2="5"></line></svg
-                >${t("bar.allocated", { engine: estimate.allocated.engine })}
+                >${t("bar.allocated", { engine: engineName(estimate.allocated.engine) })}
               </li>
             </ul>`
           : nothing

@@ -1,7 +1,7 @@
 /** What the reader should know and no input is to blame for. */
 
 import { html, nothing } from "lit-html";
-import { fieldOf } from "../fields.js";
+import { shownFieldOf } from "../fields.js";
 import { errorText, warningText } from "../messages.js";
 
 function failure(app, actions) {
@@ -42,7 +42,7 @@ export function notices(app, actions, { all = false } = {}) {
     scenario,
     answer: { estimate },
   } = app;
-  const elsewhere = (message, asked) => !all && fieldOf(message, asked) !== null;
+  const elsewhere = (message, asked) => !all && shownFieldOf(app, message, asked) !== null;
   const warnings = (estimate.warnings ?? []).filter((warning) => !elsewhere(warning, scenario));
   const errors = app.error && !elsewhere(app.error, app.errorScenario) ? [app.error] : [];
   const items = [
