@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
@@ -392,6 +392,20 @@ def test_errors_echo_little_of_what_was_given() -> None:
     ):
         error = refusal("estimate", **params)
         assert len(json.dumps(error)) < 4000, error["code"]
+
+
+class Broken(dict[str, object]):
+    """An object that cannot be looked at."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise RuntimeError("x" * 1000)
+
+
+def test_an_accident_inside_is_an_answer_too() -> None:
+    answer = api.call("estimate", Broken(model="gpt2"))
+    assert answer["error"]["code"] == "internal_error"
+    assert "RuntimeError" in answer["error"]["message"]
+    assert len(answer["error"]["message"]) < 300
 
 
 def test_every_error_of_these_tests_is_a_code_of_the_contract() -> None:

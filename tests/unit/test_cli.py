@@ -274,6 +274,20 @@ def test_a_model_for_people(capsys: Capture) -> None:
     assert "32,768" in out
 
 
+def test_an_engines_bytes_for_people(capsys: Capture) -> None:
+    words = ["estimate", "llama-3.1-8b", "--engine", "transformers", "--tokens", "16"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    version = engines.ENGINES["transformers"].versions[0]
+    assert f"transformers {version}" in out
+    assert out.count(f"{32 * 16 * 2 * 8 * 128 * 2:,} bytes") == 4  # total, each, kv, it
+
+
+def test_blocks_that_keep_nothing_for_people(capsys: Capture) -> None:
+    assert main(["show", "llama-3-3-nemotron-super-49b-v1"]) == 0
+    assert "31 x nothing" in capsys.readouterr().out
+
+
 def test_all_models_for_people(capsys: Capture) -> None:
     assert main(["models"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -272,6 +272,44 @@ def test_nemotron_nas_groups_must_divide_the_heads() -> None:
     assert error["params"]["field"] == "block_configs[0].attention.n_heads_in_group"
 
 
+@pytest.mark.parametrize(
+    ("block", "code"),
+    [
+        ({}, "invalid_field"),
+        ({"attention": None}, "invalid_field"),
+        ({"attention": [8]}, "invalid_field"),
+        (7, "invalid_field"),
+        ({"attention": {"n_heads_in_group": "8"}}, "invalid_field"),
+        ({"attention": {"n_heads_in_group": 4, "window_length": 512}},
+         "unsupported_model"),
+    ],
+)  # fmt: skip
+def test_nemotron_nas_blocks_that_cannot_be_read(block: object, code: str) -> None:
+    config = {**llama(block_configs=[block]), "model_type": "deci"}
+    assert refusal("show", model=config)["code"] == code
+
+
+def test_nemotron_nas_without_block_configs_is_plain() -> None:
+    assert told({**llama(), "model_type": "nemotron-nas"}) == ["2x64"] * 4
+
+
+def test_nemotron_nas_blocks_without_a_group_keep_nothing() -> None:
+    blocks = [{"attention": {}}, {"attention": {"n_heads_in_group": 4}}]
+    config = {**llama(block_configs=blocks), "model_type": "deci"}
+    assert told(config) == ["nothing", "2x64"]
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [{"x": {}}, {"0": 7}, {"-1": {}}, {"": {}}, {"1.5": {}}, {"0": None}, [], "x"],
+    ids=str,
+)
+def test_configs_per_layer_that_cannot_be_read(stated: object) -> None:
+    error = refusal("show", model=llama(per_layer_config=stated))
+    assert error["code"] == "invalid_field"
+    assert error["params"]["field"].startswith("per_layer_config")
+
+
 def test_jetmoe_keeps_the_stated_kv_heads() -> None:
     config = {"model_type": "jetmoe", "num_hidden_layers": 1, "hidden_size": 2048,
               "num_attention_heads": 32, "num_key_value_heads": 16,
@@ -420,6 +458,13 @@ def test_minimax_m3_lists_its_sparse_layers(model_type: str) -> None:
     }  # fmt: skip
     assert told(saved) == ["2x64", indexed, "2x64", indexed]
     assert told(config) == ["2x64"] * 4
+
+
+def test_sparse_layers_without_a_width_of_their_keys_name_what_is_missing() -> None:
+    sparse = {"sparse_attention_freq": [0, 1, 1, 0]}
+    config = {**llama(), "model_type": "step3p7", "sparse_attention_config": sparse}
+    error = refusal("show", model=config)
+    assert error["params"] == {"field": "index_head_dim"}
 
 
 def test_a_list_of_sparse_layers_shorter_than_the_layers_is_refused() -> None:
@@ -659,6 +704,12 @@ def test_hrm_runs_its_stacks_in_cycles() -> None:
     assert told({**config, "num_hidden_layers": 128}) == ["12x128"] * 128
 
 
+def test_more_cycles_than_any_model_has_layers_are_refused() -> None:
+    config = {"model_type": "hrm_text", "num_layers_per_stack": 99, "hidden_size": 64,
+              "num_attention_heads": 4, "H_cycles": 99, "L_cycles": 99}  # fmt: skip
+    assert refusal("show", model=config)["params"]["field"] == "H_cycles"
+
+
 def test_memory_tokens_come_on_top_of_every_sequence() -> None:
     config = llama(num_memory_tokens=100)
     assert ask("estimate", model=config, tokens=1)["total_bytes"] == (
@@ -725,6 +776,12 @@ def test_nemotron_h_spells_its_draft_in_letters_too() -> None:
         "model_type": "nemotron_h",
     }  # fmt: skip
     assert drafts(config) == ["2x64"]
+
+
+def test_a_draft_may_name_the_kinds_of_its_blocks() -> None:
+    config = llama(num_nextn_predict_layers=2, sliding_window=16,
+                   mtp_layers_block_type=["sliding_attention", "moe"])  # fmt: skip
+    assert drafts(config) == ["2x64 window 16"] * 2
 
 
 def test_drafts_count_only_when_asked_for() -> None:

@@ -424,6 +424,17 @@ def test_xlstm_scales_its_heads() -> None:
     assert assumed(silent) == {"qk_dim_factor": 0.5, "v_dim_factor": 1.0}
 
 
+@pytest.mark.parametrize("factor", [0, -1, 65, "1", True, float("nan"), 10**400])
+def test_xlstm_factors_that_scale_nothing(factor: object) -> None:
+    model = {
+        "model_type": "xlstm", "num_hidden_layers": 1, "hidden_size": 128,
+        "num_heads": 2, "v_dim_factor": factor,
+    }  # fmt: skip
+    error = refusal("show", model=model)
+    assert error["code"] == "invalid_field"
+    assert error["params"]["field"] == "v_dim_factor"
+
+
 def test_a_state_nobody_described_is_an_error_not_a_guess() -> None:
     kinds = ["linear_attention", "full_attention"]
     error = refusal("show", model=config("no_such_type", 2, layer_types=kinds))

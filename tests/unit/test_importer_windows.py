@@ -319,6 +319,22 @@ def test_gpt_neo_repeats_and_chains_its_kinds(types: Json, letters: str) -> None
     assert told(model) == spelled(letters)
 
 
+@pytest.mark.parametrize(
+    "types",
+    [[["global"]], [[["global"], -1]], [[["global"], 99]], [["global", 4]], [7],
+     [[["global"], "4"]], [[["psychic"], 4]], [[["global"], 3]], "global"],
+    ids=str,
+)  # fmt: skip
+def test_gpt_neo_kinds_that_cannot_be_read(types: object) -> None:
+    model = {
+        "model_type": "gpt_neo", "num_layers": 4, "hidden_size": 128, "num_heads": 2,
+        "window_size": 16, "attention_types": types,
+    }  # fmt: skip
+    error = refusal("show", model=model)
+    assert error["code"] == "invalid_field"
+    assert error["params"]["field"].startswith("attention_types")
+
+
 def test_modernbert_decoder_sees_half_of_local_attention_to_the_left() -> None:
     model = config("modernbert-decoder", 4, local_attention=32)
     assert told(model) == spelled("FSSF")
