@@ -191,6 +191,14 @@ _FORMATS: Final[tuple[NumberFormat, ...]] = (
     _blocks("q4_0", 32, 18 * 8, _GGML, _CACHED),
     _blocks("iq4_nl", 32, 18 * 8, _GGML, _CACHED),
     NumberFormat(
+        id="q8_kv",
+        layout=RowLayout(block_bits=8, row_bits=64),
+        by_role=MappingProxyType({"rope": RowLayout(block_bits=8)}),
+        roles=KV,
+        source="ikawrakow/ik_llama.cpp#240: 8-bit codes and 8 bytes a row; an MLA "
+        "latent and its rotary part are one row",
+    ),
+    NumberFormat(
         id="fp8_ds_mla",
         layout=RowLayout(block_bits=16),
         by_role=MappingProxyType(

@@ -45,6 +45,8 @@ ROW_OF_128_BITS: Final = {
     "q4_1": 4 * 8 * (2 + 2 + 16),
     "q4_0": 4 * 8 * (2 + 16),
     "iq4_nl": 4 * 8 * (2 + 16),
+    # 8 bytes beside the codes of a row
+    "q8_kv": 128 * 8 + 8 * 8,
     # one 8-bit exponent for 32 codes of 4 bits
     "ultraquant_4bit": 128 * 4 + 4 * 8,
 }
@@ -80,7 +82,7 @@ BITS_PER_ELEMENT: Final = {
 
 WIDTH_DECIDES: Final = {
     "fp8_per_token_head", "int8_per_token_head", "int4_per_token_head", "fp8_ds_mla",
-    "nvfp4_ds_mla", *TURBOQUANT_SLOT_BYTES, *OCTAVE_BITS,
+    "nvfp4_ds_mla", "q8_kv", *TURBOQUANT_SLOT_BYTES, *OCTAVE_BITS,
 }  # fmt: skip
 
 
@@ -116,6 +118,12 @@ def test_nvfp4_ds_mla_keeps_an_8_bit_rotary_part() -> None:
     assert fmt.row_bits(512, "latent") == (512 // 2 + 512 // 16) * 8
     assert fmt.row_bits(64, "rope") == 64 * 8
     assert (fmt.row_bits(512, "latent") + fmt.row_bits(64, "rope")) // 8 == 352
+
+
+def test_a_latent_in_q8_kv_is_one_row_with_its_rotary_part() -> None:
+    """584 bytes: 576 codes and 8 bytes."""
+    fmt = find("q8_kv")
+    assert fmt.row_bits(512, "latent") + fmt.row_bits(64, "rope") == (576 + 8) * 8
 
 
 def test_fp8_ds_mla_keeps_a_16_bit_rotary_part() -> None:
