@@ -19,17 +19,27 @@ from kvcore.weights import PARTS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelism:
-    """Sizes of each kind of parallelism; `gpus` is their product."""
+    """Sizes of each kind of parallelism; `gpus` is their product.
+
+    With `attention_dp` the `dp` groups are groups of the `tp` ranks: attention is cut
+    over tp / dp ranks and everything else over all of them.
+    """
 
     tp: int = 1
     pp: int = 1
     dp: int = 1
     dcp: int = 1
     expert_parallel: bool = False
+    attention_dp: bool = False
 
     @property
     def gpus(self) -> int:
-        return self.tp * self.pp * self.dp
+        return self.tp * self.pp * (1 if self.attention_dp else self.dp)
+
+    @property
+    def attention_tp(self) -> int:
+        """Ranks that share one copy of the attention."""
+        return self.tp // self.dp if self.attention_dp else self.tp
 
 
 def parallelism(
@@ -40,12 +50,15 @@ def parallelism(
     dcp: int,
     *,
     layers_first: bool = False,
+    attention_dp: bool = False,
 ) -> Parallelism:
     """Sizes from what was given; GPUs nobody spoke for go to TP.
 
     `layers_first` is for engines that spread whole layers over GPUs (llama.cpp):
-    there they go to PP.
+    there they go to PP. `attention_dp` is for those whose groups are inside TP.
     """
+    if attention_dp:
+        return _with_attention_dp(gpus, tp, pp, dp, dcp)
     spoken = (tp or 1) * (pp or 1) * (dp or 1)
     if gpus is None:
         gpus = spoken
@@ -67,13 +80,35 @@ def parallelism(
     return Parallelism(tp=tp or 1, pp=pp or 1, dp=dp or 1, dcp=dcp)
 
 
+def _with_attention_dp(
+    gpus: int | None, tp: int | None, pp: int | None, dp: int | None, dcp: int
+) -> Parallelism:
+    stages = pp or 1
+    ranks = tp or (gpus or stages) // stages
+    groups = ranks if dp is None else dp
+    if ranks % groups:
+        legal = [n for n in range(1, ranks + 1) if ranks % n == 0]
+        raise DoesNotShard(
+            argument="dp", value=groups, count=ranks, what="ranks", legal=legal
+        )
+    if gpus is not None and gpus != ranks * stages:
+        raise InvalidArgument(
+            argument="gpus", value=str(gpus), expected=f"tp x pp = {ranks * stages}"
+        )
+    return Parallelism(tp=ranks, pp=stages, dp=groups, dcp=dcp, attention_dp=True)
+
+
 def check_shards(model: Model, sizes: Parallelism) -> None:
     """Refuse sizes the model itself cannot have, naming the legal ones."""
     heads = model.num_heads
-    if heads is not None and heads % sizes.tp:
+    if heads is not None and heads % sizes.attention_tp:
         legal = [n for n in range(1, min(heads, 1024) + 1) if heads % n == 0]
         raise DoesNotShard(
-            argument="tp", value=sizes.tp, count=heads, what="query heads", legal=legal
+            argument="tp",
+            value=sizes.attention_tp,
+            count=heads,
+            what="query heads",
+            legal=legal,
         )
     if sizes.pp > model.num_layers:
         raise DoesNotShard(
@@ -108,8 +143,8 @@ def _share(part: str, count: int, model: Model, sizes: Parallelism) -> int:
         return -(-count // sizes.tp)
     if part in ("norms", "router", "towers", "encoder"):
         return count
-    ranks = sizes.tp
-    if part == "experts" and sizes.expert_parallel:
+    ranks = sizes.attention_tp if part in ("attention", "indexer") else sizes.tp
+    if part == "experts" and sizes.expert_parallel and not sizes.attention_dp:
         ranks *= sizes.dp
     staged = -(-count * stage_layers(model.num_layers, sizes.pp) // model.num_layers)
     return -(-staged // ranks)

@@ -275,8 +275,9 @@ def min_gpus(scenario: Scenario) -> int | None:
 
 
 def _holds(scenario: Scenario, tp: int, pp: int) -> bool:
-    sizes = replace(scenario.sizes, tp=tp, pp=pp, dp=1)
-    settings = replace(scenario.settings, tp=tp, pp=pp, dp=1)
+    dp = tp if scenario.sizes.attention_dp else 1
+    sizes = replace(scenario.sizes, tp=tp, pp=pp, dp=dp)
+    settings = replace(scenario.settings, tp=tp, pp=pp, dp=dp)
     changed = replace(scenario, sizes=sizes, settings=settings, pool_bytes=None)
     try:
         check_shards(scenario.model, sizes)
@@ -284,7 +285,7 @@ def _holds(scenario: Scenario, tp: int, pp: int) -> bool:
     except KvcoreError:
         return False
     pool = rank_of(changed).pool_bytes
-    return bool(pool) and fits(changed, pool, scenario.concurrency, scenario.context)
+    return bool(pool) and fits(changed, pool, per_replica(changed), scenario.context)
 
 
 def device_traits(device: Accelerator) -> DeviceTraits:
@@ -323,20 +324,21 @@ def plan_notices(
                     "working_set_estimated", {"bytes": rank.memory_bytes, "ram": ram}
                 )
             )
-    copies = kv_head_copies(scenario.model, scenario.sizes.tp)
+    copies = kv_head_copies(scenario.model, scenario.sizes.attention_tp)
     if copies > 1:
         noted.append(
             Notice(
                 "kv_heads_replicated",
                 {
-                    "tp": scenario.sizes.tp,
+                    "tp": scenario.sizes.attention_tp,
                     "num_kv_heads": scenario.model.num_kv_heads,
                     "copies": copies,
                 },
             )
         )
-    if scenario.sizes.tp > 1 and scenario.model.is_latent:
-        noted.append(Notice("latent_replicated", {"tp": scenario.sizes.tp}))
+    ranks = scenario.sizes.attention_tp
+    if ranks > 1 and scenario.model.is_latent:
+        noted.append(Notice("latent_replicated", {"tp": ranks}))
     return tuple(n for i, n in enumerate(noted) if n not in noted[:i])
 
 

@@ -134,7 +134,14 @@ def _sizes(params: Params, engine: Engine) -> Parallelism:
         given["dp"],
         given["dcp"] or 1,
         layers_first=engine.layers_first,
+        attention_dp=_attention_dp(params, engine),
     )
+
+
+def _attention_dp(params: Params, engine: Engine) -> bool:
+    name = engine.attention_dp_option
+    options = params.mapping("engine_options")
+    return bool(name and engine.settings(None, options).options[name])
 
 
 def _settings(

@@ -231,6 +231,8 @@ class Engine(ABC):
     """Whether it spreads whole layers over GPUs unless told otherwise."""
     spreads_experts: ClassVar[bool] = False
     """Whether data-parallel replicas share out the experts of an MoE model."""
+    attention_dp_option: ClassVar[str | None] = None
+    """The flag that makes data-parallel groups of attention out of the TP ranks."""
     captures_graphs: ClassVar[bool] = False
     """Whether it keeps captured CUDA graphs in memory."""
 

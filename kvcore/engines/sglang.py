@@ -79,6 +79,7 @@ class SGLang(Engine):
     versions: ClassVar[tuple[str, ...]] = ("0.5.23",)
     captures_graphs: ClassVar[bool] = True
     spreads_experts: ClassVar[bool] = True
+    attention_dp_option: ClassVar[str | None] = "enable_dp_attention"
     options: ClassVar[tuple[Option, ...]] = OPTIONS
 
     def formats(

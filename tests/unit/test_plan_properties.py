@@ -131,7 +131,7 @@ def test_sixteen_bits_are_allocated_at_least(scenario: Scenario) -> None:
     assert found.bytes_per_rank >= logical or scenario.engine.id in ALLOCATES_LESS
 
 
-ONE_PROCESS = {"transformers"}
+ONE_PROCESS = {"transformers", "mlx"}
 """Engines that hold a model on one device."""
 
 ALLOCATES_LESS = {
