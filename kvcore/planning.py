@@ -22,8 +22,9 @@ from kvcore.params import (
     model_of,
     plan_engine_of,
 )
-from kvcore.plan import Plan, Scenario, WeightBytes, device_traits, plan
+from kvcore.plan import Plan, plan
 from kvcore.pooling import pool_json
+from kvcore.scenario import Scenario, WeightBytes, device_traits
 
 Json = dict[str, Any]
 

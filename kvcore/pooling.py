@@ -17,7 +17,7 @@ from kvcore.params import (
     model_of,
     plan_engine_of,
 )
-from kvcore.plan import device_traits
+from kvcore.scenario import device_traits
 
 Json = dict[str, Any]
 

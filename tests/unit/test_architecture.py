@@ -38,16 +38,18 @@ ARROWS: Final = {
     "decode": "errors formats cache states model estimate deployment weights",
     "workload": "errors model estimate units",
     "reuse": "errors model estimate units workload",
-    "plan": "errors accelerators deployment engines estimate model weights workload",
-    "levers": "errors accelerators deployment engines estimate formats model plan "
-    "weights",
+    "scenario": "errors accelerators deployment engines estimate model weights",
+    "limits": "errors deployment scenario",
+    "plan": "errors deployment engines estimate limits scenario",
+    "levers": "errors accelerators deployment engines estimate formats limits model "
+    "plan scenario weights",
     "logs": "errors model estimate units engines plan deployment",
     "params": "errors units catalog importers model estimate engines accelerators "
     "deployment weights",
-    "pooling": "errors params engines accelerators plan",
+    "pooling": "errors params engines accelerators scenario",
     "planning": "errors params pooling catalog importers parameters model estimate "
-    "engines accelerators deployment weights plan levers units",
-    "evidence": "errors datafiles",
+    "engines accelerators deployment weights scenario plan levers units",
+    "evidence": "errors datafiles params",
     "api": "errors params pooling planning evidence catalog importers parameters model "
     "estimate formula formats engines accelerators deployment weights plan levers "
     "decode workload reuse logs units",

@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 from kvcore import catalog, engines
 from kvcore.errors import KvcoreError
 from kvcore.estimate import Scope, estimate
+from kvcore.limits import MAX_CONTEXT, MAX_REQUESTS, fits
 from kvcore.params import Params
-from kvcore.plan import (
-    MAX_CONTEXT,
-    MAX_REQUESTS,
-    Scenario,
-    allocated,
-    fits,
-    plan,
-    rank_of,
-)
+from kvcore.plan import plan
 from kvcore.planning import PLAN, scenario_of
+from kvcore.scenario import Scenario, allocated, rank_of
 
 MODELS = (
     "llama-3.1-8b",

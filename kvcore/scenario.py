@@ -1,0 +1,141 @@
+"""A scenario: a model on GPUs under an engine, and what one rank holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from kvcore.accelerators import Accelerator
+from kvcore.deployment import Parallelism, Reserve, rank_weight_bytes, reserve
+from kvcore.engines.base import (
+    Allocation,
+    DeviceTraits,
+    Engine,
+    RankMemory,
+    Settings,
+)
+from kvcore.estimate import CacheFormats, Scope
+from kvcore.model import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightBytes:
+    """Weights of the whole model: total, counted parts, and where the total is from."""
+
+    total: int
+    parts: Mapping[str, int]
+    format: str
+    source: Literal["checkpoint", "counted", "given"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A model on GPUs under an engine, and what it should serve.
+
+    `context` is tokens per request, `concurrency` requests at once over all replicas.
+    `pool_bytes` overrides every memory rule (an engine's "available KV cache memory").
+    """
+
+    model: Model
+    engine: Engine
+    settings: Settings
+    formats: CacheFormats
+    device: Accelerator
+    sizes: Parallelism
+    weights: WeightBytes
+    context: int
+    concurrency: int
+    sparse: bool = False
+    draft: bool = False
+    fraction: float | None = None
+    pool_bytes: int | None = None
+    reserve_bytes: int | None = None
+    shared_prefix: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """The memory of the fullest rank, in bytes."""
+
+    memory_bytes: int
+    usable_bytes: int
+    weight_bytes: int
+    reserve: Reserve
+    reserve_bytes: int
+    pool_bytes: int
+    short_bytes: int
+    """What weights and reserve alone need beyond the usable bytes."""
+
+
+def rank_of(scenario: Scenario) -> Rank:
+    """Weights, reserve and pool of the fullest rank."""
+    engine, sizes = scenario.engine, scenario.sizes
+    weights = rank_weight_bytes(
+        scenario.weights.parts, scenario.model, sizes, scenario.weights.total
+    )
+    estimated = reserve(
+        scenario.model,
+        sizes,
+        engine.batched_tokens(scenario.settings),
+        sparse=scenario.sparse,
+        graphs=engine.captures_graphs,
+    )
+    kept = estimated.bytes if scenario.reserve_bytes is None else scenario.reserve_bytes
+    total = scenario.device.total_bytes
+    fraction = scenario.fraction
+    if fraction is None:
+        fraction = engine.memory_fraction(scenario.model, scenario.settings)
+    memory = RankMemory(
+        total_bytes=total, weight_bytes=weights, reserve_bytes=kept, fraction=fraction
+    )
+    usable, pool = engine.budget(memory, scenario.model, scenario.settings)
+    short = max(0, weights + kept - usable)
+    if scenario.pool_bytes is not None:
+        pool, short = scenario.pool_bytes, 0
+    return Rank(
+        memory_bytes=total,
+        usable_bytes=usable,
+        weight_bytes=weights,
+        reserve=estimated,
+        reserve_bytes=kept,
+        pool_bytes=pool,
+        short_bytes=short,
+    )
+
+
+def per_replica(scenario: Scenario) -> int:
+    """Requests of the busiest data-parallel replica."""
+    return -(-scenario.concurrency // scenario.sizes.dp)
+
+
+def allocated(scenario: Scenario, requests: int, tokens: int) -> Allocation:
+    """What the engine allocates for `requests` of `tokens` on the fullest rank."""
+    return scenario.engine.allocate(
+        scenario.model,
+        Scope(tokens=tokens, sequences=requests, draft=scenario.draft),
+        scenario.formats,
+        scenario.settings,
+    )
+
+
+def needed_bytes(scenario: Scenario, requests: int, tokens: int) -> int:
+    """The same in bytes, a shared prefix counted once.
+
+    Only caches that grow with tokens are shared, by whole blocks.
+    """
+    found = allocated(scenario, requests, tokens).bytes_per_rank
+    block = scenario.settings.block_tokens or 16
+    shared = min(scenario.shared_prefix, tokens) // block * block
+    if not shared or requests < 2:
+        return found
+    prefix = allocated(scenario, 1, shared).components
+    return found - (requests - 1) * (prefix["kv"] + prefix["indexer"])
+
+
+def device_traits(device: Accelerator) -> DeviceTraits:
+    memory = device.memory_bytes
+    return DeviceTraits(
+        architecture=device.architecture,
+        memory_mib=None if memory is None else memory // 2**20,
+    )
