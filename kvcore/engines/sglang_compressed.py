@@ -142,7 +142,8 @@ class CompressedPool(TokenPool):
     def sizes(self, budget: int) -> Sizes:
         left = max(budget - self._fixed - self._fixed_window, 0)
         tokens = int(left / self.row_bytes) // self.page * self.page
-        while tokens > 0 and tokens * self._token + self._padding(tokens) > left:
+        row = Fraction(self.row_bytes)
+        while tokens > 0 and tokens * row + self._padding(tokens) > left:
             tokens -= self.page
         return self.resized(tokens)
 
@@ -169,7 +170,7 @@ class CompressedPool(TokenPool):
         rows = self._rows(demand)
         whole = ceil(rows * self.compressed_row + self._padding(rows))
         keys = ceil(rows * self._index_row)
-        total = ceil(rows * self._token + self._padding(rows))
+        total = ceil(rows * Fraction(self.row_bytes) + self._padding(rows))
         return {
             "kv": whole - keys,
             "indexer": keys,

@@ -66,14 +66,14 @@ def _pools(server: Server, cut: Cut, budget: int) -> Iterator[str]:
         if server.cells[0].full_bytes:
             rows = pool.buffers(cut.sizes)
             size = sum(rows.values()) - rows.get("draft", 0)
-            yield _line("KV Cache", dtype, tokens, *_key_value(server, size))
+            yield _line("KV Cache", dtype, tokens, *key_value_bytes(server, size))
         return
     window = cut.sizes.window_tokens
     cells = server.cells[0]
     full_bytes = (tokens + page) * sum(cells.full.values())
     window_bytes = (window + page) * cells.window
-    yield _line("Full KV Cache", dtype, tokens, *_key_value(server, full_bytes))
-    yield _line("SWA KV Cache", dtype, window, *_key_value(server, window_bytes))
+    yield _line("Full KV Cache", dtype, tokens, *key_value_bytes(server, full_bytes))
+    yield _line("SWA KV Cache", dtype, window, *key_value_bytes(server, window_bytes))
     yield (
         f"SWAKVPool mem usage: {_gb(full_bytes + window_bytes)} GB, "
         f"swa size: {window}, full size: {tokens}"
@@ -89,7 +89,7 @@ def _line(name: str, dtype: str, tokens: int, key: int, value: int | None) -> st
     return f"{name} is allocated. dtype: {dtype}, #tokens: {tokens}, {sizes}"
 
 
-def _key_value(server: Server, size: int) -> tuple[int, int | None]:
+def key_value_bytes(server: Server, size: int) -> tuple[int, int | None]:
     """Keys' and values' part of a pool; latents are one."""
     shape = common_shape(server.model)
     if keeps_latents(server.model) or isinstance(shape, LatentAttention):
