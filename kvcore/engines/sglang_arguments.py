@@ -111,9 +111,9 @@ def resolve(
     `draft` turns the model's own heads on.
     """
     backend = attention_backend(model, settings)
-    fp8_prefill = kv.id == "nvfp4" and (
-        backend == "flashinfer" or not is_sm100(settings)
-    )
+    # A device nobody names runs nvfp4 only if it is SM100 or SM120.
+    other = settings.device.architecture is not None and not is_sm100(settings)
+    fp8_prefill = kv.id == "nvfp4" and (backend == "flashinfer" or other)
     groups = attention_groups(settings)
     drafting = drafting_of(model, settings, draft)
     running = integer(settings, "max_running_requests")
