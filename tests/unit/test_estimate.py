@@ -201,6 +201,16 @@ def test_one_more_token_counts_the_draft_if_it_was_asked_for() -> None:
     assert both["marginal_bytes_per_token"] == plain * 5 // 4
 
 
+def test_growth_in_steps_is_rounded_up() -> None:
+    config = {
+        "model_type": "deepseek_v4", "num_hidden_layers": 1, "head_dim": 10,
+        "qk_rope_head_dim": 4, "sliding_window": 1, "index_head_dim": 8,
+        "compress_ratios": [3],
+    }  # fmt: skip
+    answer = ask("estimate", model=config, tokens=100, kv_format="fp8")
+    assert answer["marginal_bytes_per_token"] == 4  # 10 bytes for 3 tokens
+
+
 def test_growth_in_steps_longer_than_any_context_is_not_diluted() -> None:
     """Ratios whose common multiple is far beyond the largest number of tokens."""
     ratios = [999_983, 999_979, 999_961]
