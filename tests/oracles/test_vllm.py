@@ -50,7 +50,9 @@ ARCHITECTURES: Final = {
     "NVIDIA L4": ("ada", "l4"),
 }
 
-ENCODERS: Final = ("h100-whisper", "h100-whisper-turbo")
+ENCODERS: Final = tuple(
+    case["id"] for case in EXECUTED["cases"] if "whisper" in case["id"]
+)
 """Their log reserves a whole batch of encoder tokens for each request; see
 `TestEncoder`."""
 
@@ -235,7 +237,11 @@ def executed(case: Json) -> tuple[Model, Settings, CacheFormats]:
     named = case.get("model")
     model = catalogued(named) if named else hf_config.read(case["config"])
     formats = ENGINE.formats(
-        model, case.get("kv_format", "auto"), "auto", "auto", settings
+        model,
+        case.get("kv_format", "auto"),
+        "auto",
+        case.get("state_format", "auto"),
+        settings,
     )
     return model, settings, formats
 
