@@ -20,6 +20,7 @@ from kvcore.estimate import (
     mha_equivalent_bytes_per_token,
     notices,
 )
+from kvcore.evidence import answer_evidence
 from kvcore.formula import explain
 from kvcore.model import Layer, Model
 from kvcore.params import (
@@ -292,6 +293,11 @@ def _bits_text(bits: float | None) -> str | None:
     return None if bits is None else f"{bits:g}"
 
 
+def _evidence(given: Mapping[str, object]) -> Json:
+    """What others observed, beside the answers of these very methods."""
+    return answer_evidence(given, call)
+
+
 METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "models": _models,
     "options": _options,
@@ -301,6 +307,7 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "plan": answer_plan,
     "pool": answer_pool,
     "gpus": _gpus,
+    "evidence": _evidence,
 }
 
 
