@@ -164,14 +164,13 @@ class Vllm(Engine):
         ]
         concurrency = blocks / max(sum(per_request), 1)
         tokens = _logged_tokens(plan, d, blocks, concurrency, context)
-        request_bytes = sum(per_request) * plan.block_bytes
         return Pool(
             pool_bytes=pool_bytes,
             block_tokens=plan.block_tokens,
             block_bytes=plan.block_bytes,
             blocks=blocks,
             tokens=tokens,
-            bytes_per_token=request_bytes / context if context else 0.0,
+            bytes_per_token=plan.marginal_bytes,
             max_concurrency=concurrency,
             groups=tuple(
                 PoolGroup(

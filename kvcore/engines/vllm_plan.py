@@ -66,6 +66,13 @@ class Plan:
         every = [group.first.block_tokens for group in self.groups]
         return min(growing or every)
 
+    @property
+    def marginal_bytes(self) -> float:
+        """What one more token of a long request takes of the pool, padding included."""
+        growing = (g.first for g in self.groups if g.first.kind in ALL_TOKENS)
+        per_block = sum(1 / page.block_tokens for page in growing)
+        return self.block_bytes * per_block / self.deployment.dcp
+
     def parts_of(self, scope: Scope) -> tuple[Part, ...]:
         """All groups, or those that are not states when states are left out."""
         if scope.state:

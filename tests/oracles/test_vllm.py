@@ -125,6 +125,8 @@ def test_a_given_plan(case: Json) -> None:
     assert pool.blocks == expected["num_blocks_for_available_bytes"]
     assert pool.tokens == expected["kv_cache_size_tokens_logged"]
     assert pool.max_concurrency == expected["max_concurrency_logged"]
+    (marginal,) = expected["engine_marginal_bytes_per_token_per_rank"]
+    assert pool.bytes_per_token == marginal
     assert groups_of(pool) == sorted(
         (
             group["layers"],
@@ -507,6 +509,69 @@ class TestRefusals:
         found = ENGINE.allocate(model, Scope(tokens=131072), formats, settings)
         assert found.bytes_per_rank == 40 << 30
         assert found.reserved_bytes == 16 * 327_680
+
+
+class TestPoolAndRequests:
+    """A pool and what requests are given of it are one account."""
+
+    MODELS: Final = (
+        "llama-3.1-8b",
+        "gemma-3-27b-it",
+        "gpt-oss-20b",
+        "qwen3-next-80b-a3b-instruct",
+        "deepseek-v4-flash",
+        "nemotron-3-nano-30b-a3b",
+    )
+
+    @pytest.mark.parametrize("model", MODELS)
+    @pytest.mark.parametrize("context", [1, 4096, 131072])
+    def test_as_many_requests_as_blocks(self, model: str, context: int) -> None:
+        """n requests fit the pool, its null block kept, and n + 1 do not."""
+        found, settings = catalogued(model), ENGINE.settings()
+        formats = ENGINE.formats(found, "auto", "auto", "auto", settings)
+        size = 70 << 30
+        pool = pool_of(found, formats, settings, size, context)
+        each = sum(group.blocks_per_request for group in pool.groups)
+        most = (pool.blocks - 1) // each
+        for requests, fits in ((most, True), (most + 1, False)):
+            scope = Scope(tokens=context, sequences=requests)
+            given = ENGINE.allocate(found, scope, formats, settings)
+            needed = given.bytes_per_rank + given.reserved_bytes
+            assert (needed <= size) is fits
+
+    @pytest.mark.parametrize("model", MODELS)
+    def test_longer_is_never_less(self, model: str) -> None:
+        found, settings = catalogued(model), ENGINE.settings()
+        formats = ENGINE.formats(found, "auto", "auto", "auto", settings)
+        sizes = [
+            ENGINE.allocate(
+                found, Scope(tokens=tokens), formats, settings
+            ).bytes_per_rank
+            for tokens in (*range(0, 600, 7), 4095, 4096, 4097, 16400, 10**5, 10**6)
+        ]
+        assert sizes == sorted(sizes)
+
+    def test_drafts(self) -> None:
+        """One MTP layer is a layer more, by its option or by the scope."""
+        model = catalogued("deepseek-v3")
+        asked = ENGINE.settings(options={"num_speculative_tokens": 1}, tp=8)
+        plain = ENGINE.settings(tp=8)
+        formats = ENGINE.formats(model, "auto", "auto", "auto", plain)
+        scope = Scope(tokens=163840)
+        with_option = ENGINE.allocate(model, scope, formats, asked)
+        with_draft = ENGINE.allocate(
+            model, Scope(tokens=163840, draft=True), formats, plain
+        )
+        without = ENGINE.allocate(model, scope, formats, plain)
+        assert with_option.components == with_draft.components
+        assert with_option.components["draft"] * 61 == without.bytes_per_rank
+        ngram = ENGINE.settings(
+            options={"num_speculative_tokens": 1, "speculative_method": "ngram"}, tp=8
+        )
+        assert (
+            ENGINE.allocate(model, scope, formats, ngram).components
+            == without.components
+        )
 
 
 def test_every_catalog_model_is_planned_or_refused() -> None:
