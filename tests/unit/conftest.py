@@ -1,4 +1,4 @@
-"""Lets pytest explain the comparisons in the shared helpers, too."""
+"""Lets pytest explain the comparisons in what the tests share, too."""
 
 import pytest
 
