@@ -157,7 +157,7 @@ def format_names(params: Params) -> tuple[str, str, str]:
 def engine_of(params: Params) -> Engine | None:
     name = params.text("engine", "none")
     if name == "none":
-        for option in ("engine_version", "engine_options"):
+        for option in sorted(ENGINE - {"engine"}):
             if params.get(option):
                 raise invalid(option, params.get(option), "an engine to go with it")
         return None

@@ -43,11 +43,14 @@ class Plan:
         return self.allocation.bytes_per_rank
 
     @property
+    def needed_bytes(self) -> int:
+        """What the pool must hold: the requests' bytes and what the engine keeps."""
+        return self.allocation.bytes_per_rank + self.allocation.reserved_bytes
+
+    @property
     def short_bytes(self) -> int:
         """How much the fullest rank lacks, of weights and of cache; 0 if it fits."""
-        return self.rank.short_bytes + max(
-            0, self.allocated_bytes - self.rank.pool_bytes
-        )
+        return self.rank.short_bytes + max(0, self.needed_bytes - self.rank.pool_bytes)
 
 
 def plan(scenario: Scenario) -> Plan:
@@ -65,7 +68,7 @@ def plan(scenario: Scenario) -> Plan:
     found = allocated(scenario, per_replica(scenario), scenario.context)
     one = allocated(scenario, 1, scenario.context).bytes_per_rank
     return Plan(
-        verdict=verdict(found.bytes_per_rank, rank.pool_bytes),
+        verdict=verdict(found.bytes_per_rank + found.reserved_bytes, rank.pool_bytes),
         rank=rank,
         pool=pool,
         allocation=found,
@@ -84,7 +87,7 @@ def plan(scenario: Scenario) -> Plan:
         ),
         max_requests=max_requests(scenario, rank.pool_bytes),
         max_context=max_context(scenario, rank.pool_bytes),
-        min_gpus=min_gpus(scenario),
+        min_gpus=(None if scenario.weights.source == "unknown" else min_gpus(scenario)),
         notices=plan_notices(scenario, rank, found, pool),
     )
 

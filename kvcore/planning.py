@@ -10,7 +10,7 @@ from kvcore import accelerators, catalog, parameters, weights
 from kvcore.accelerators import OTHER, Accelerator
 from kvcore.deployment import Parallelism, parallelism
 from kvcore.engines.base import Engine, Pool, Settings
-from kvcore.errors import InvalidArgument, MissingField, Notice
+from kvcore.errors import InvalidArgument, KvcoreError, MissingField, Notice
 from kvcore.model import Model
 from kvcore.params import (
     FORMATS,
@@ -78,8 +78,8 @@ def scenario_of(params: Params) -> Scenario:
     device = _device(params)
     sizes = _sizes(params, engine)
     settings = _settings(params, engine, sizes, device)
-    counts = parameters.count(config, model)
-    if counts.experts and engine.spreads_experts:
+    counts = _counts(params, config, model)
+    if counts is not None and counts.experts and engine.spreads_experts:
         sizes = replace(sizes, expert_parallel=True)
     context = params.integer("context", None)
     if context is None:
@@ -98,7 +98,7 @@ def scenario_of(params: Params) -> Scenario:
             params.integer("concurrency", DEFAULT_CONCURRENCY) or 0,
             1,
         ),
-        sparse=bool(counts.experts),
+        sparse=counts is not None and bool(counts.experts),
         draft=params.flag("draft"),
         fraction=_fraction(params),
         pool_bytes=_optional(params, "pool_bytes", 0),
@@ -107,6 +107,18 @@ def scenario_of(params: Params) -> Scenario:
             "shared_prefix", params.integer("shared_prefix", 0) or 0, 0
         ),
     )
+
+
+def _counts(
+    params: Params, config: Mapping[str, object], model: Model
+) -> parameters.ParameterCounts | None:
+    """Parameters by part; None where a stated pool makes them unnecessary."""
+    try:
+        return parameters.count(config, model)
+    except KvcoreError:
+        if params.get("pool_bytes") is None:
+            raise
+        return None
 
 
 def _device(params: Params) -> Accelerator:
@@ -165,10 +177,17 @@ def _weights(
     params: Params,
     config: Mapping[str, object],
     model: Model,
-    counts: parameters.ParameterCounts,
+    counts: parameters.ParameterCounts | None,
 ) -> WeightBytes:
     """Bytes as given, of the known checkpoint, or counted in a format."""
     name = params.text("weight_format", "auto")
+    if counts is None:
+        return WeightBytes(
+            total=0,
+            parts=dict.fromkeys(weights.PARTS, 0),
+            format="unknown",
+            source="unknown",
+        )
     fmt = (
         weights.format_of(config, model.kv_format)
         if name == "auto"
@@ -262,7 +281,7 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
             "weight_bytes": rank.weight_bytes,
             "reserve_bytes": rank.reserve_bytes,
             "pool_bytes": rank.pool_bytes,
-            "used_bytes": found.allocated_bytes,
+            "used_bytes": found.needed_bytes,
         },
         "reserve": {
             "low_bytes": rank.reserve.low_bytes,

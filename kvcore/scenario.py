@@ -26,7 +26,7 @@ class WeightBytes:
     total: int
     parts: Mapping[str, int]
     format: str
-    source: Literal["checkpoint", "counted", "given"]
+    source: Literal["checkpoint", "counted", "given", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,8 @@ def needed_bytes(scenario: Scenario, requests: int, tokens: int) -> int:
 
     Only caches that grow with tokens are shared, by whole blocks.
     """
-    found = allocated(scenario, requests, tokens).bytes_per_rank
+    held = allocated(scenario, requests, tokens)
+    found = held.bytes_per_rank + held.reserved_bytes
     block = scenario.settings.block_tokens or 16
     shared = min(scenario.shared_prefix, tokens) // block * block
     if not shared or requests < 2:
