@@ -1,0 +1,195 @@
+"""Plans worked by hand: each figure derived from the config and the engine's rule.
+
+Cache figures are exact: the pool is given (`pool_bytes`, an engine's own "available
+KV cache memory"), so no estimate enters. G is 2**30.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kvcore import api
+
+G = 1 << 30
+POOL = 40 * G
+
+
+def plan(model: str, **params: object) -> dict[str, Any]:
+    answer = api.call("plan", {"model": model, "gpu": "h100", **params})
+    assert "error" not in answer, answer
+    return answer
+
+
+def vllm(model: str, **params: object) -> dict[str, Any]:
+    return plan(model, engine="vllm", pool_bytes=POOL, **params)
+
+
+def logged(answer: dict[str, Any]) -> tuple[int, int, int]:
+    pool = answer["pool"]
+    return pool["block_bytes"], pool["blocks"], pool["tokens"]
+
+
+@pytest.mark.parametrize("tp", [8, 16])
+def test_llama_70b_keeps_one_head_a_rank_on_8_and_on_16(tp: int) -> None:
+    """8 KV heads: TP 16 has two copies of each, and saves nothing over TP 8."""
+    answer = vllm("llama-3.1-70b", tp=tp, context=131072, concurrency=8)
+    block = 80 * 1 * (128 + 128) * 2 * 16  # layers, head, K and V, bytes, tokens
+    assert logged(answer) == (block, POOL // block, POOL // block * 16)
+    assert answer["max_concurrency"] == 8.0
+    # 8 x 8,192 blocks are all 65,536, and vLLM keeps one for itself.
+    assert answer["max_requests"] == 7
+    assert answer["verdict"] == "does_not_fit"
+    assert answer["short_bytes"] == block
+    copies = [w for w in answer["warnings"] if w["code"] == "kv_heads_replicated"]
+    assert [w["params"]["copies"] for w in copies] == ([2] if tp == 16 else [])
+
+
+def test_llama_70b_at_128k_on_one_a100() -> None:
+    """Weights alone are over: the shortage is theirs and the whole cache's."""
+    answer = api.call(
+        "plan",
+        {
+            "model": "llama-3.1-70b",
+            "gpu": "a100",
+            "engine": "vllm",
+            "context": 131072,
+            "reserve_bytes": 1 << 30,
+        },
+    )
+    weights = 70_553_706_496 * 2
+    usable = answer["rank"]["usable_bytes"]
+    block = 80 * 8 * 256 * 2 * 16
+    cache = 8192 * block + block
+    assert answer["verdict"] == "does_not_fit"
+    assert answer["rank"]["weight_bytes"] == weights
+    # 0.92 of what the CUDA runtime sees of an A100 80 GB (79.15 GiB), rounded up.
+    assert usable == -(-round(79.15 * G) * 92 // 100)
+    assert answer["short_bytes"] == weights + G - usable + cache
+
+
+def test_qwen3_30b_on_tp_8_repeats_its_4_heads() -> None:
+    answer = vllm("qwen3-30b-a3b", tp=8, context=32768)
+    block = 48 * 1 * 256 * 2 * 16
+    assert logged(answer) == (block, POOL // block, POOL // block * 16)
+    assert answer["request"]["allocated_bytes"] == 2048 * block
+    assert answer["allocated"]["items"]["replication"] == 2048 * block // 2
+
+
+def test_qwen25_7b_on_tp_8_is_refused() -> None:
+    answer = api.call("plan", {"model": "qwen2.5-7b-instruct", "gpu": "h100", "tp": 8})
+    assert answer["error"]["code"] == "does_not_shard"
+    assert answer["error"]["params"]["legal"] == [1, 2, 4, 7, 14, 28]
+
+
+def test_deepseek_v3_keeps_its_latent_on_every_tensor_rank() -> None:
+    """TP 8 holds one latent eight times; DP 8 holds eight different ones."""
+    block = 61 * (512 + 64) * 2 * 16
+    tensor = vllm("deepseek-v3", tp=8, context=163840)
+    assert logged(tensor) == (block, 38199, 611184)
+    assert tensor["max_requests"] == 3  # 38,198 // 10,240 blocks
+    replicas = vllm("deepseek-v3", dp=8, context=163840, concurrency=8)
+    assert replicas["max_requests"] == 24
+    assert replicas["max_concurrency"] == 8 * tensor["max_concurrency"]
+
+
+def test_v32_in_fp8_has_records_of_656_and_indexer_keys_of_132() -> None:
+    answer = vllm("deepseek-v3.2", tp=8, kv_format="fp8", context=163840)
+    block = 61 * (656 + 132) * 64
+    assert logged(answer)[:2] == (block, POOL // block)
+    assert answer["request"]["allocated_bytes"] == 2560 * block
+
+
+def test_v4_flash_at_a_million_tokens() -> None:
+    """One block is the widest group's: 22 windows and 62 rows of padded pages.
+
+    A request of 1,000,000 tokens takes ceil(1e6 / 256) blocks of rows and, whatever
+    its length, 259 + 259 of window and 4,099 + 2,065 of compressor state.
+    """
+    answer = vllm("deepseek-v4-flash", tp=4, gpu="h200", context=1_000_000)
+    block = 21 * 37_440 + 21 * 8_640 + 20 * 1_728
+    assert answer["pool"]["block_bytes"] == block == 1_002_240
+    blocks = 259 + 259 + 3907 + 4099 + 2065
+    assert answer["request"]["blocks"] == blocks
+    assert answer["request"]["allocated_bytes"] == blocks * block
+    assert answer["max_requests"] == (POOL // block - 1) // blocks
+
+
+def test_gemma_3_27b_pads_eight_layers() -> None:
+    """52 windowed and 10 full layers in 7 groups of 10; windows keep 1,089 blocks."""
+    answer = vllm("gemma-3-27b-it", context=131072)
+    block = 10 * 16 * 256 * 2 * 16
+    window = -(-(1023 + 16384) // 16) + 1
+    assert window == 1089
+    blocks = 6 * window + 8192
+    assert logged(answer) == (block, 32768, int(32768 / blocks * 131072))
+    assert answer["request"]["blocks"] == blocks
+
+
+def test_gpt_oss_120b_keeps_windows_for_tokens_in_flight() -> None:
+    answer = vllm("gpt-oss-120b", context=131072)
+    block = 18 * 8 * 128 * 2 * 16
+    blocks = 8192 + -(-(127 + 16384) // 16) + 1
+    assert logged(answer) == (block, 72817, int(72817 / blocks * 131072))
+    assert answer["max_requests"] == 72816 // blocks
+
+
+def test_llama_4_scout_keeps_chunks_for_tokens_in_flight() -> None:
+    """36 chunked layers in three groups beside 12 full ones; no block more."""
+    answer = vllm("llama-4-scout-17b-16e-instruct", tp=8, context=1 << 20)
+    block = 12 * 1 * 256 * 2 * 16
+    blocks = 3 * ((8192 + 16384) // 16) + (1 << 20) // 16
+    assert logged(answer) == (block, 436906, 6531266)
+    assert answer["request"]["blocks"] == blocks
+
+
+def test_qwen3_next_raises_its_block_until_a_page_holds_a_state() -> None:
+    """State of one layer on TP 4: 8 heads x 128 x 128 in 16 bits, 3 conv columns.
+
+    (8 * 128 * 128 + 3 * 2048) * 2 = 274,432 bytes in pages of 1,024 a token: 268
+    tokens, raised to 320 by the kernels' and the checkpoint's alignment of 64.
+    """
+    answer = vllm("qwen3-next-80b-a3b-instruct", tp=4, context=262144)
+    state = (8 * 128 * 128 + 3 * (2 * 4 * 128 + 8 * 128)) * 2
+    assert state == 274_432
+    page = 320 * 1 * 512 * 2
+    assert page >= state > 256 * 1024
+    block = 12 * page
+    assert logged(answer) == (block, 10922, 3453723)
+    assert answer["request"]["blocks"] == 3 * 3 + -(-262144 // 320)
+
+
+def test_nemotron_h_56b_pads_its_state_groups() -> None:
+    """54 Mamba-2 layers in six groups of ten beside ten attention layers."""
+    answer = vllm("nemotron-h-56b-base-8k", tp=8, context=8192)
+    page = 4128 * 1 * 256 * 2
+    assert logged(answer)[:2] == (10 * page, POOL // (10 * page))
+    assert answer["request"]["blocks"] == 6 * 3 + 2
+    assert answer["allocated"]["items"]["padding_layers"] == 6 * 3 * page
+
+
+def test_a_q4_k_m_8b_on_a_3090_with_q8_0_keys_and_values() -> None:
+    """131,072 cells x 32 layers x 2 x 1,024 elements in 34 bytes per 32."""
+    answer = plan(
+        "llama-3.1-8b",
+        gpu="rtx-3090",
+        engine="llama_cpp",
+        kv_format="q8_0",
+        weight_format="q4_k_m",
+        context=131072,
+    )
+    cache = 131072 * 32 * 2 * 1024 // 32 * 34
+    assert answer["request"]["allocated_bytes"] == cache
+    # Whole-file average of 4.8944 bits over 8,030,261,248 parameters, part by part.
+    assert abs(answer["rank"]["weight_bytes"] - 8_030_261_248 * 4.8944 / 8) < 16
+    assert answer["verdict"] == "fits"
+    assert answer["rank"]["memory_bytes"] == round(23.69 * G)
+
+
+def test_an_m4_max_gives_its_gpu_what_macos_logged() -> None:
+    answer = plan("llama-3.1-8b", gpu="m4-max-128gb", engine="mlx", context=131072)
+    assert answer["rank"]["memory_bytes"] == 115_448_720_916
+    # 131,072 tokens are a multiple of MLX's step of 256.
+    assert answer["request"]["allocated_bytes"] == 131072 * 131072
+    assert answer["verdict"] == "fits"
