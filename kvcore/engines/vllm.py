@@ -162,7 +162,7 @@ class Vllm(Engine):
         per_request = [
             group.blocks(context, in_flight, d.dcp, encoder) for group in plan.groups
         ]
-        concurrency = blocks / max(sum(per_request), 1)
+        concurrency = blocks / plan.charged_blocks(per_request)
         tokens = _logged_tokens(plan, d, blocks, concurrency, context)
         return Pool(
             pool_bytes=pool_bytes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -73,6 +73,28 @@ class Plan:
         per_block = sum(1 / page.block_tokens for page in growing)
         return self.block_bytes * per_block / self.deployment.dcp
 
+    def charged_blocks(self, per_request: Sequence[int]) -> int:
+        """Blocks of one request in the logged concurrency, from those of each group.
+
+        Up to 0.26 groups of narrow pages count for less than the blocks they take.
+        Source: get_max_concurrency_for_kv_cache_config in
+        vllm/v1/core/kv_cache_utils.py of 0.20.2 to 0.26.0, and of 0.27.1.
+        """
+        sizes = page_sizes(self.groups)
+        if not (self.deployment.rules.concurrency_by_bytes and is_mixed(self.groups)):
+            return max(sum(per_request), 1)
+        widths = [
+            sum(at_least(page.page_bytes, sizes) * n for page, n in group.distinct)
+            for group in self.groups
+        ]
+        charged = sum(n * width for n, width in zip(per_request, widths, strict=True))
+        whole = next(
+            width
+            for group, width in zip(self.groups, widths, strict=True)
+            if group.first.kind in ALL_TOKENS
+        )
+        return max(-(-charged // whole), 1)
+
     def parts_of(self, scope: Scope) -> tuple[Part, ...]:
         """All groups, or those that are not states when states are left out."""
         if scope.state:
@@ -138,17 +160,14 @@ def _stage_model(model: Model, stage: int, pp: int) -> Model:
     )
 
 
-def block_bytes(groups: tuple[Group, ...], stage: int, d: Deployment) -> int:
-    """Bytes of one block on that stage: what the widest group needs of it.
+def is_mixed(groups: tuple[Group, ...]) -> bool:
+    """Whether blocks of several groups hold pages of several sizes."""
+    return len(groups) > 1 and any(group.side_by_side for group in groups)
 
-    Up to 0.26 mixed pages had fixed places: one for every page any group has of a
-    size (0.25), or as many tuples of one page of every size (0.20).
-    Source: vllm/v1/core/kv_cache_utils.py, _pool_bytes_per_block.
-    """
-    mixed = len(groups) > 1 and any(group.side_by_side for group in groups)
-    if not mixed or d.rules.packing == "widest":
-        return max(group.block_bytes(stage) for group in groups)
-    sizes = sorted(
+
+def page_sizes(groups: tuple[Group, ...]) -> list[int]:
+    """The sizes of pages that keep every token, smallest first."""
+    return sorted(
         {
             page.page_bytes
             for group in groups
@@ -156,10 +175,27 @@ def block_bytes(groups: tuple[Group, ...], stage: int, d: Deployment) -> int:
             if page.kind in ALL_TOKENS
         }
     )
+
+
+def at_least(count: int, sizes: list[int]) -> int:
+    """The page a smaller one is padded to."""
+    return min(size for size in sizes if size >= count)
+
+
+def block_bytes(groups: tuple[Group, ...], stage: int, d: Deployment) -> int:
+    """Bytes of one block on that stage: what the widest group needs of it.
+
+    Up to 0.26 mixed pages had fixed places: one for every page any group has of a
+    size (0.25), or as many tuples of one page of every size (0.20).
+    Source: vllm/v1/core/kv_cache_utils.py, _pool_bytes_per_block.
+    """
+    if not is_mixed(groups) or d.rules.packing == "widest":
+        return max(group.block_bytes(stage) for group in groups)
+    sizes = page_sizes(groups)
     slots = dict.fromkeys(sizes, 0)
     for group in groups:
         needed = Counter(
-            min(size for size in sizes if size >= cache.page.page_bytes)
+            at_least(cache.page.page_bytes, sizes)
             for cache in group.caches
             if cache.stage == stage
         )

@@ -26,6 +26,8 @@ class Rules:
     `state_checkpoints`: kinds of state that keep one more block for a checkpoint.
     `flexible_blocks`: blocks follow the backends' kernels, not a fixed table.
     `large_memory_tier`: more batched tokens by default from 160 GiB on.
+    `concurrency_by_bytes`: the logged concurrency charges a request its groups' bytes
+    over those of a block that keeps every token, not the blocks it takes.
     `packing`: a block of mixed pages is the widest group, one slot for each page the
     groups need of a size, or whole tuples of one page of every size.
     """
@@ -45,6 +47,7 @@ class Rules:
         {"mamba2", "gated_delta_net", "kimi_delta_attention"}
     )
     compressed_attention: bool = True
+    concurrency_by_bytes: bool = False
     packing: Literal["widest", "slots", "tuples"] = "widest"
     large_memory_tier: bool = True
 
@@ -64,6 +67,7 @@ _0_26: Final = replace(
     one_log_line=False,
     latent_state_blocks_of_128=False,
     large_memory_tier=False,
+    concurrency_by_bytes=True,
     packing="slots",
 )
 _0_25: Final = replace(
