@@ -7,11 +7,15 @@ The template (site/templates/index.html.j2) is given:
                   `<script>{{ script }}</script>`, without a space more: the policy
                   allows these very bytes
   strings         the default locale; `locales` holds all of them by language
-  default_state   the scenario that the page opens with, as `estimate` parameters
-  default_answer  its `estimate`, `curve` and `show` answers
+  default_state   the scenario that the page opens with, under the page's names
+  default_answer  its `estimate`, `plan`, `curve` and `show` answers
   catalog         the answer of `models`
   options         the answer of `options`
-  answers         every catalog model's `estimate` at the default scenario, by id
+  gpus            the accelerators of `gpus`, what the page shows of them
+  weight_formats  the ids of weight formats
+  answers, plans  every catalog model's `estimate` and `plan` at the default scenario,
+                  by id; a plan may be a refusal
+  linked_answers  the same `estimate` at what a link of version 1 takes for granted
   payloads        the engine's parts as base64 text, by name; each to be written as
                   `<script type="text/plain" id="payload-NAME">`, last in the body
   version, build_hash, catalog_date
@@ -36,14 +40,35 @@ from markupsafe import Markup
 from build_steps.engine import bundle
 from build_steps.tools import SITE, BuildError
 from kvcore import api
+from kvcore.weights import WEIGHT_FORMATS
 
 DEFAULT_LANGUAGE = "en"
 DEFAULT_MODEL = "llama-3.1-70b-instruct"
 DEFAULT_STATE: Mapping[str, object] = {
     "model": DEFAULT_MODEL,
-    "tokens": 131_072,
-    "sequences": 1,
+    "tokens": 32_768,
+    "sequences": 32,
+    "gpu": "h100-sxm",
+    "gpus": 8,
+    "engine": "vllm",
 }
+LINKED: Mapping[str, object] = {"tokens": 131_072, "sequences": 1}
+"""What a link of version 1 leaves out (site/src/state.js); its model apart."""
+GPU_FACTS = (
+    "id",
+    "name",
+    "vendor",
+    "category",
+    "aliases",
+    "memory_bytes",
+    "working_set_estimated",
+    "year",
+)
+PLAN_NAMES = {"tokens": "context", "sequences": "concurrency"}
+LOGICAL = {
+    name: value for name, value in DEFAULT_STATE.items() if name not in ("gpu", "gpus")
+}
+"""The default scenario as `estimate` parameters."""
 CURVE_FROM = 1_024
 CURVE_POINTS_PER_DOUBLING = 4
 
@@ -66,9 +91,12 @@ def page(payloads: Mapping[str, str]) -> str:
         "default_answer": default_answer(),
         "catalog": catalog,
         "options": answer("options", {}),
-        "answers": {
-            model: answer("estimate", {**DEFAULT_STATE, "model": model})
-            for model in models
+        "gpus": gpus(),
+        "weight_formats": list(WEIGHT_FORMATS),
+        "answers": {model: estimate(model) for model in models},
+        "plans": {model: plan(model) for model in models},
+        "linked_answers": {
+            model: answer("estimate", {**LINKED, "model": model}) for model in models
         },
         "catalog_date": catalog["catalog_date"],
         "version": version("kvcore"),
@@ -98,18 +126,45 @@ def answer(method: str, params: Mapping[str, object]) -> dict[str, Any]:
     return result
 
 
+def gpus() -> list[dict[str, Any]]:
+    listed = answer("gpus", {})["gpus"]
+    return [{name: entry[name] for name in GPU_FACTS} for entry in listed]
+
+
+def estimate(model: str) -> dict[str, Any]:
+    """The logical bytes of a model at the default scenario.
+
+    Where the default engine refuses the model, without it: the plan says why.
+    """
+    asked = {**LOGICAL, "model": model}
+    found: dict[str, Any] = api.call("estimate", asked)
+    if "error" not in found:
+        return found
+    del asked["engine"]
+    return answer("estimate", asked)
+
+
+def plan(model: str) -> dict[str, Any]:
+    """The default scenario's plan for a model; a refusal of the engine is an answer."""
+    asked = {PLAN_NAMES.get(name, name): value for name, value in DEFAULT_STATE.items()}
+    return api.call("plan", {**asked, "model": model})
+
+
 def default_answer() -> dict[str, Any]:
-    estimate = answer("estimate", DEFAULT_STATE)
-    curve = {**DEFAULT_STATE, "points": curve_points(estimate["max_context"])}
+    found, planned = estimate(DEFAULT_MODEL), plan(DEFAULT_MODEL)
+    if "error" in planned:
+        raise BuildError(f"The default scenario has no plan: {planned['error']}")
+    curve = {**LOGICAL, "tp": planned["tp"], "points": points_to(found["max_context"])}
     del curve["tokens"]
     return {
-        "estimate": estimate,
+        "estimate": found,
+        "plan": planned,
         "curve": answer("curve", curve),
         "show": answer("show", {"model": DEFAULT_MODEL}),
     }
 
 
-def curve_points(limit: int) -> list[int]:
+def points_to(limit: int) -> list[int]:
     """Token counts for the chart, evenly spaced by factor, to the limit or past it."""
     doublings = (limit - 1).bit_length() - (CURVE_FROM - 1).bit_length()
     steps = range(doublings * CURVE_POINTS_PER_DOUBLING + 1)

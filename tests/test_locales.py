@@ -25,6 +25,9 @@ HANGUL = re.compile(r"[\uac00-\ud7a3]")
 # Keys made of a fixed start and a name from kvcore or from the script.
 MADE = (
     "answer.sentence",
+    "gpubar.",
+    "sure.",
+    "verdict.",
     "component.",
     "entry.",
     "error.",

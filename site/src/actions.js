@@ -2,9 +2,10 @@
 
 import { closed, opened } from "./combobox.js";
 import { fieldOf } from "./fields.js";
-import { parseCount } from "./format.js";
+import { readerOf } from "./format.js";
+import { GPU, MODEL } from "./kinds.js";
 import { copyText, pointAtCopy } from "./save.js";
-import { completeScenario } from "./state.js";
+import { completeScenario, toPlanParams } from "./state.js";
 import { remember } from "./storage.js";
 
 const PASTE_QUIET = 150;
@@ -27,43 +28,53 @@ export function createActions(app, ways) {
   }
 
   function chooseModel(id) {
-    app.combo = closed;
+    app.combos = { ...app.combos, model: closed };
     app.typed.paste = "";
     change({ model: id, model_text: null });
   }
 
+  function chooseGpu(id) {
+    app.combos = { ...app.combos, gpu: closed };
+    delete app.typed.gpus;
+    delete app.entryErrors.gpus;
+    change({ gpu: id || null });
+  }
+
+  const setCombo = (kind, state) => {
+    app.combos = { ...app.combos, [kind.id]: state };
+    render();
+  };
+
   const actions = {
-    // model
-    openModels() {
-      if (!app.combo.open) app.combo = opened(app, null);
-      render();
+    // lists
+    openList(kind) {
+      if (!app.combos[kind.id].open) setCombo(kind, opened(app, kind, null));
     },
-    closeModels() {
-      if (!app.combo.open && app.combo.query === null) return;
-      app.combo = closed;
-      render();
+    closeList(kind) {
+      const { open, query } = app.combos[kind.id];
+      if (open || query !== null) setCombo(kind, closed);
     },
-    toggleModels() {
-      document.getElementById("model")?.focus();
-      if (app.combo.open) actions.closeModels();
-      else actions.openModels();
+    toggleList(kind) {
+      document.getElementById(kind.id)?.focus();
+      if (app.combos[kind.id].open) actions.closeList(kind);
+      else actions.openList(kind);
     },
-    typeModel(text) {
-      if (text.trimStart().startsWith("{")) {
-        app.combo = closed;
+    typeInto(kind, text) {
+      if (kind === MODEL && text.trimStart().startsWith("{")) {
+        app.combos = { ...app.combos, model: closed };
         actions.typeConfig(text);
         return;
       }
-      app.combo = opened(app, text);
-      render();
+      setCombo(kind, opened(app, kind, text));
     },
-    moveModel(position) {
-      app.combo = { ...app.combo, active: position };
-      render();
+    moveIn(kind, position) {
+      setCombo(kind, { ...app.combos[kind.id], active: position });
     },
-    pickModel(position) {
-      const model = app.combo.flat[position];
-      if (model) chooseModel(model.id);
+    pick(kind, position) {
+      const entry = app.combos[kind.id].flat[position];
+      if (!entry) return;
+      if (kind === GPU) chooseGpu(entry.id);
+      else chooseModel(entry.id);
     },
     setModel: chooseModel,
 
@@ -71,7 +82,7 @@ export function createActions(app, ways) {
     typeCount(field, text, optional) {
       app.typed[field] = text;
       const blank = text.trim() === "";
-      const value = parseCount(text);
+      const value = readerOf(field)(text);
       if (value === null && !(blank && optional)) {
         app.entryErrors[field] = { code: blank ? "blank" : "count", params: {} };
         app.answer = { ...app.answer, stale: true };
@@ -92,6 +103,43 @@ export function createActions(app, ways) {
       change({ [field]: value });
     },
     choose: (field, value) => change({ [field]: value }),
+    /** A share of memory, above 0 and at most 1; blank is the engine's own. */
+    typeFraction(field, text) {
+      app.typed[field] = text;
+      const value = Number(text);
+      const blank = text.trim() === "";
+      if (!blank && !(value > 0 && value <= 1)) {
+        app.entryErrors[field] = { code: "fraction", params: {} };
+        app.answer = { ...app.answer, stale: true };
+        render();
+        return;
+      }
+      delete app.entryErrors[field];
+      change({ [field]: blank ? null : value }, { push: false });
+    },
+    /** Several fields at once, as an answer proposes them. */
+    fill(patch) {
+      for (const field of Object.keys(patch)) {
+        delete app.typed[field];
+        delete app.entryErrors[field];
+      }
+      change(patch);
+    },
+    /** The fewest GPUs with a split that holds the scenario on them: kvcore is asked until one does. */
+    async fillFewestGpus(gpus) {
+      const { scenario } = app;
+      for (let pp = 1; pp <= gpus; pp += 1) {
+        if (gpus % pp !== 0) continue;
+        const split = { gpus, tp: gpus / pp, pp, dp: null, dcp: null };
+        const plan = await ways.tryPlan(toPlanParams({ ...scenario, ...split }));
+        if (scenario !== app.scenario) return;
+        if (plan === null || plan.error || plan.verdict === "does_not_fit") continue;
+        app.open = { ...app.open, parallel: app.open.parallel || pp > 1 };
+        actions.fill(pp === 1 ? { ...split, tp: null, pp: null } : split);
+        return;
+      }
+      actions.fill({ gpus });
+    },
     chooseEngine: (engineId) => change({ engine: engineId, engine_version: null, engine_options: {} }),
     setEngineOption(name, value) {
       const next = { ...app.scenario.engine_options };
@@ -112,9 +160,9 @@ export function createActions(app, ways) {
       app.pasteOpen = open;
       render();
     },
-    toggleMore(open) {
-      if (app.moreOpen === open) return;
-      app.moreOpen = open;
+    toggleBox(box, open) {
+      if (app.open[box] === open) return;
+      app.open = { ...app.open, [box]: open };
       render();
     },
     typeConfig(text) {
@@ -193,8 +241,8 @@ export function createActions(app, ways) {
       app.share = { ...app.share, embed: { ...app.share.embed, ...patch } };
       render();
     },
-    async copy(what, text) {
-      const done = await copyText(text, document.getElementById("share-text"));
+    async copy(what, text, field = "share-text") {
+      const done = await copyText(text, document.getElementById(field));
       app.share = { ...app.share, copied: done ? what : null, refused: !done };
       if (done) ways.say(app.t("share.copied"));
       render();
@@ -205,7 +253,7 @@ export function createActions(app, ways) {
       }, COPIED_SHOWN);
     },
     saveOffline(event) {
-      if (app.combo.open) actions.closeModels();
+      for (const kind of [MODEL, GPU]) actions.closeList(kind);
       pointAtCopy(event.currentTarget);
     },
     showAnswer() {

@@ -50,17 +50,10 @@ export function createAddress({ fixed, onNavigate }) {
   return {
     /** Replaces the entry once typing has settled, or adds one at once. */
     update(app, { push = false } = {}) {
-      const {
-        scenario,
-        view,
-        data: { default_state: defaults },
-      } = app;
-      const fragment = serialize({ scenario, view, defaults, cfg: app.cfgTooLong ? null : app.cfg });
+      const { scenario, view } = app;
+      const fragment = serialize({ scenario, view, cfg: app.cfgTooLong ? null : app.cfg });
       app.link = `${pageAddress()}#${fragment}`;
-      mirror()?.setAttribute(
-        "content",
-        serialize({ scenario, view: { ...view, embed: false }, defaults, cfg: app.cfg }),
-      );
+      mirror()?.setAttribute("content", serialize({ scenario, view: { ...view, embed: false }, cfg: app.cfg }));
       if (push) {
         // The entry that is left keeps what was last typed in it.
         if (timer !== null) write(pending, false);

@@ -3,9 +3,13 @@
 import { closed } from "./combobox.js";
 import { createTranslator, preferredLanguage } from "./i18n.js";
 import { fileName } from "./save.js";
+import { createGpus } from "./gpus.js";
 import { createResolver, createSearch } from "./search.js";
 import { VIEW_DEFAULTS, completeScenario } from "./state.js";
 import { remembered } from "./storage.js";
+
+/** Estimates are marked where they enter, and listed below the verdict. */
+const SAID_IN_THE_ANSWER = new Set(["reserve_estimated", "weights_estimated"]);
 
 export function createApp(data) {
   const resolve = createResolver(data.models);
@@ -33,9 +37,12 @@ export function createApp(data) {
     asked: completeScenario(data.default_state),
     answer: { estimate: data.default_answer.estimate, stale: false },
     show: data.default_answer.show,
-    curve: { ...data.default_answer.curve, present: data.default_answer.estimate },
+    /** The last verdict and the scenario it is about; the plan is an answer, {error}, or null without a GPU. */
+    planned: { plan: data.default_answer.plan, scenario: null },
+    curve: { ...data.default_answer.curve, plan: data.default_answer.plan },
     curveKey: null,
     options: data.options,
+    gpus: createGpus(data.gpus),
 
     /** Text as typed, where it differs from how the page would write it. */
     typed: {},
@@ -48,9 +55,9 @@ export function createApp(data) {
     engine: { state: "idle", detail: null, slow: false },
 
     view: { ...VIEW_DEFAULTS },
-    combo: closed,
+    combos: { model: closed, gpu: closed },
     pasteOpen: false,
-    moreOpen: false,
+    open: { rules: false, parallel: false, more: false },
     dragging: false,
     answerHidden: false,
     chartWidth: 720,
@@ -70,6 +77,9 @@ export function createApp(data) {
     get model() {
       return this.scenario.model === null ? null : resolve(this.scenario.model);
     },
+    get gpu() {
+      return this.gpus.find(this.scenario.gpu);
+    },
     get modelName() {
       return this.model?.name ?? this.answer.estimate.name ?? this.t("model.custom");
     },
@@ -77,6 +87,33 @@ export function createApp(data) {
     get ownShow() {
       const same = this.asked.model === this.scenario.model && this.asked.model_text === this.scenario.model_text;
       return same ? this.show : null;
+    },
+    /** Whether the verdict is about the scenario whose numbers are on screen. */
+    get planCurrent() {
+      return this.planned.scenario === this.asked;
+    },
+    /** The verdict to show: of the model and the GPUs on screen, if perhaps of older inputs. */
+    get plan() {
+      const { plan, scenario } = this.planned;
+      if (this.planCurrent || plan === null || scenario === null) return plan;
+      const same = ["model", "model_text", "gpu"].every((field) => scenario[field] === this.asked[field]);
+      return same ? plan : null;
+    },
+    /** The plan that holds for the scenario on screen; null where there is none or it was refused. */
+    get goodPlan() {
+      const { plan } = this.planned;
+      return this.planCurrent && plan !== null && !plan.error ? plan : null;
+    },
+    /** What kvcore warns of, said once, without what the answer says itself. */
+    get warnings() {
+      const all = [...(this.answer.estimate.warnings ?? []), ...(this.goodPlan?.warnings ?? [])];
+      const seen = new Set();
+      return all.filter((warning) => {
+        const key = JSON.stringify([warning.code, warning.params]);
+        if (SAID_IN_THE_ANSWER.has(warning.code) || seen.has(key)) return false;
+        seen.add(key);
+        return true;
+      });
     },
     /** Whether the answer on screen is to an older question than the inputs ask. */
     get behind() {

@@ -16,11 +16,16 @@ export function createAsking(app, calculator, { render, announce }) {
     app.answer = { estimate, stale: Object.keys(app.entryErrors).length > 0 };
     app.show = show;
     app.error = null;
+    if (!scenario.gpu) app.planned = { plan: null, scenario };
   }
 
+  const adoptPlan = (scenario, plan) => {
+    app.planned = { plan, scenario };
+  };
+
   function adoptCurve(scenario, curve) {
-    app.curve = { ...curve, present: app.answer.estimate };
-    app.curveKey = calculator.curveKey(scenario, app.trained);
+    app.curve = { ...curve, plan: app.goodPlan };
+    app.curveKey = calculator.curveKey(scenario, app.trained, app.goodPlan);
   }
 
   /** Whether the page shows anything that only the engine can give. */
@@ -31,20 +36,23 @@ export function createAsking(app, calculator, { render, announce }) {
 
   /** Asks for the present scenario; a quick answer first where there is one. */
   async function ask() {
-    const known = calculator.precomputed(app.scenario);
+    const { scenario } = app;
+    const known = calculator.precomputed(scenario);
     if (known) {
-      adopt(app.scenario, known);
-      if (known.curve) adoptCurve(app.scenario, known.curve);
+      adopt(scenario, known);
+      if (scenario.gpu) adoptPlan(scenario, known.plan);
+      if (known.curve) adoptCurve(scenario, known.curve);
       else if (app.engine.state !== "ready") app.curve = app.curveKey = null;
       announce();
     }
     if (!known?.curve && needsEngine(known)) {
-      await attempt(app.scenario);
+      await attempt(scenario);
       return;
     }
     // Nothing is missing, and what was asked before is no longer wanted.
     latest += 1;
     app.pending = false;
+    calculator.cancelPlan();
     calculator.cancelCurve();
     clearTimeout(slowTimer);
   }
@@ -56,6 +64,7 @@ export function createAsking(app, calculator, { render, announce }) {
   async function attempt(scenario) {
     const mine = ++latest;
     app.pending = true;
+    calculator.cancelPlan();
     clearTimeout(slowTimer);
     slowTimer = setTimeout(() => {
       app.slowAnswer = true;
@@ -67,7 +76,7 @@ export function createAsking(app, calculator, { render, announce }) {
     app.slowAnswer = false;
     app.pending = false;
     const answered = result === "failed" ? failed() : settle(scenario, result);
-    announce();
+    if (!scenario.gpu || app.planCurrent) announce();
     render();
     return answered;
   }
@@ -81,7 +90,8 @@ export function createAsking(app, calculator, { render, announce }) {
   function settle(scenario, result) {
     if (!result.error) {
       adopt(scenario, result);
-      refreshCurve(scenario);
+      if (scenario.gpu) refreshPlan(scenario);
+      else refreshCurve(scenario);
       return result;
     }
     app.error = result.error;
@@ -91,6 +101,18 @@ export function createAsking(app, calculator, { render, announce }) {
     return result;
   }
 
+  /** The verdict follows the numbers: it takes several times as long. */
+  async function refreshPlan(scenario) {
+    if (!app.planCurrent) {
+      const plan = await calculator.plan(scenario).catch(() => null);
+      if (plan === null || scenario !== app.asked) return;
+      adoptPlan(scenario, plan);
+      announce();
+      render();
+    }
+    refreshCurve(scenario);
+  }
+
   /** The curve follows when the inputs rest: numbers come first. */
   function refreshCurve(scenario) {
     const show = (curve) => {
@@ -98,8 +120,9 @@ export function createAsking(app, calculator, { render, announce }) {
       adoptCurve(scenario, curve);
       render();
     };
-    if (app.curveKey === calculator.curveKey(scenario, app.trained)) calculator.afterRest(() => show(app.curve));
-    else calculator.requestCurve(scenario, app.trained, show);
+    const plan = app.goodPlan;
+    if (app.curveKey === calculator.curveKey(scenario, app.trained, plan)) calculator.afterRest(() => show(app.curve));
+    else calculator.requestCurve(scenario, app.trained, plan, show);
   }
 
   return { ask, attempt };

@@ -16,8 +16,9 @@ function powers(base, low, high, most) {
 }
 
 /** The y axis: logarithmic, as caches span a thousandfold; linear only where there is a zero to show. */
-function yScale(rows, unit) {
+function yScale(rows, capacity, unit) {
   const values = rows.flatMap(({ total, allocated }) => [total, allocated]).filter((value) => value !== undefined);
+  if (capacity !== null) values.push(capacity.bytes);
   const high = Math.max(...values);
   const low = Math.min(...values);
   const base = unit === "gb" ? 10 : 2;
@@ -57,6 +58,59 @@ function lines(rows, y) {
   return [...marks, lineY(rows, { ...drawn, ...dashed, y: "allocated", className: "chart-allocated" })];
 }
 
+/** The room for the cache on one GPU: what lies above does not fit, and where the line crosses it. */
+function room({ capacity, first, last, y, labels }) {
+  if (capacity === null) return [];
+  const { bytes, crossing } = capacity;
+  const ceiling = y.domain[1];
+  const across = [first, last];
+  const marks = [
+    areaY(across, { x: (value) => value, y1: bytes, y2: ceiling, className: "chart-over", fill: "currentColor" }),
+    lineY(across, {
+      x: (value) => value,
+      y: bytes,
+      className: "chart-capacity",
+      stroke: "currentColor",
+      strokeWidth: 1.75,
+    }),
+    text([first], {
+      x: (value) => value,
+      y: bytes,
+      text: () => labels.capacity,
+      className: "chart-capacity-label",
+      textAnchor: "start",
+      dx: 6,
+      dy: -5,
+      lineAnchor: "bottom",
+      fill: "currentColor",
+    }),
+  ];
+  if (crossing < first || crossing > last) return marks;
+  const late = Math.log(crossing / first) / Math.log(last / first) > 0.45;
+  return [
+    ...marks,
+    dot([crossing], {
+      x: (value) => value,
+      y: bytes,
+      className: "chart-crossing",
+      r: 4.5,
+      fill: "currentColor",
+      strokeWidth: 2,
+    }),
+    text([crossing], {
+      x: (value) => value,
+      y: bytes,
+      text: () => labels.crossing,
+      className: "chart-crossing-label",
+      textAnchor: late ? "end" : "start",
+      dx: late ? -9 : 9,
+      dy: late ? -8 : 9,
+      lineAnchor: late ? "bottom" : "top",
+      fill: "currentColor",
+    }),
+  ];
+}
+
 /** The trained limit, named on the side that has more room. */
 function limit({ trained, first, last, labels }) {
   if (trained === null || trained < first || trained > last) return [];
@@ -82,9 +136,10 @@ function limit({ trained, first, last, labels }) {
 }
 
 /** The present point; its label keeps clear of the lines, which rise to the right. */
-function presentPoint({ rows, present, first, last, labels }) {
+function presentPoint({ rows, present, capacity, first, last, labels }) {
   const position = Math.log(present.tokens / first) / Math.log(last / first);
-  const below = position < (allocates(rows) ? 0.87 : 0.5);
+  // Above the line are the names of what else is drawn there.
+  const below = position < (allocates(rows) || capacity !== null ? 0.87 : 0.5);
   return [
     dot([present], {
       x: "tokens",
@@ -127,13 +182,14 @@ const allocates = (rows) => rows.some(({ allocated }) => allocated !== undefined
  * @param {Array<{tokens: number, total: number, allocated?: number}>} options.rows
  * @param {{tokens: number, total: number, allocated?: number}} options.present
  * @param {number|null} options.trained the trained limit in tokens
+ * @param {{bytes: number, crossing: number}|null} options.capacity the room for what is drawn, and the tokens that fill it
  * @returns {SVGSVGElement}
  */
-export function curveChart({ rows, present, trained, width, unit, labels, labelledBy }) {
+export function curveChart({ rows, present, trained, capacity = null, width, unit, labels, labelledBy }) {
   const narrow = width < 520;
   const first = rows[0].tokens;
   const last = rows[rows.length - 1].tokens;
-  const y = yScale(rows, unit);
+  const y = yScale(rows, capacity, unit);
   const chart = plot({
     width,
     height: narrow ? 260 : 320,
@@ -146,9 +202,10 @@ export function curveChart({ rows, present, trained, width, unit, labels, labell
     y: { type: y.type, base: y.base, domain: y.domain },
     marks: [
       ...axes({ first, last, y, unit, narrow, labels }),
+      ...room({ capacity, first, last, y, labels }),
       ...lines(rows, y),
       ...limit({ trained, first, last, labels }),
-      ...presentPoint({ rows, present, first, last, labels }),
+      ...presentPoint({ rows, present, capacity, first, last, labels }),
       ...hover({ rows, unit, labels }),
     ],
   });

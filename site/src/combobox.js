@@ -1,70 +1,69 @@
 /**
- * The model field: an editable combobox with a list (ARIA Authoring Practices),
- * filtered as one types, grouped by family.
+ * A field with a list: an editable combobox (ARIA Authoring Practices), filtered as one types,
+ * grouped by family. The model and the GPU are chosen this way.
+ *
+ * @typedef {object} Kind
+ * @property {string} id of the input; its state is `app.combos[id]`
+ * @property {(app: object, query: string) => Array<{id: string, name: string, family?: string}>} find
+ * @property {(app: object) => string|null} current the id of what is chosen
+ * @property {(app: object) => string} shown what the input says while nothing is typed
+ * @property {(app: object, entry: object) => string} describe the facts beside an entry
+ * @property {(app: object, family: string) => string} familyName
+ * @property {string} label, showAll, none keys of its words
  */
 
 import { html, nothing } from "lit-html";
 import { guard } from "lit-html/directives/guard.js";
 import { live } from "lit-html/directives/live.js";
-import { parameterCount, shortTokens } from "./format.js";
-import { attentionName } from "./messages.js";
 import { byFamily } from "./search.js";
 
 export const closed = { open: false, query: null, active: -1, groups: [], flat: [] };
 
-const optionId = (index) => `model-option-${index}`;
+const optionId = (kind, index) => `${kind.id}-option-${index}`;
 
-/** The state of the open list for a query; `active` starts on `current` or the best hit. */
-export function opened(app, query) {
-  const found = app.search(query ?? "");
+/** The state of the open list for a query; `active` starts on what is chosen or the best hit. */
+export function opened(app, kind, query) {
+  const found = kind.find(app, query ?? "");
   const groups = byFamily(found);
   const flat = groups.flatMap(({ members }) => members);
-  const best = query ? flat.indexOf(found[0]) : flat.findIndex((model) => model.id === app.scenario.model);
+  const best = query ? flat.indexOf(found[0]) : flat.findIndex(({ id }) => id === kind.current(app));
   return { open: true, query, active: flat.length > 0 ? Math.max(best, 0) : -1, groups, flat };
 }
 
-function describe(t, model) {
-  const pieces = [];
-  if (model.parameters) pieces.push(parameterCount(model.parameters));
-  if (model.attention?.length) pieces.push(attentionName(t, model.attention));
-  if (model.max_context) pieces.push(shortTokens(model.max_context));
-  return pieces.join(" · ");
-}
-
-function list(app, actions) {
-  const { t, combo } = app;
+function list(app, actions, kind) {
+  const combo = app.combos[kind.id];
   let index = -1;
-  const option = (model) => {
+  const option = (entry) => {
     index += 1;
     const position = index;
     return html`<li
       role="option"
-      id=${optionId(position)}
-      data-model=${model.id}
+      id=${optionId(kind, position)}
+      data-id=${entry.id}
       aria-selected=${String(position === combo.active)}
-      class=${model.id === app.scenario.model ? "option current" : "option"}
-      @click=${() => actions.pickModel(position)}
+      class=${entry.id === kind.current(app) ? "option current" : "option"}
+      @click=${() => actions.pick(kind, position)}
     >
-      <span class="option-name">${model.name}</span> <span class="option-facts">${describe(t, model)}</span>
+      <span class="option-name">${entry.name}</span> <span class="option-facts">${kind.describe(app, entry)}</span>
     </li>`;
   };
   return combo.groups.map(
     ({ family, members }, group) =>
-      html`<ul role="group" class="option-group" aria-labelledby="model-group-${group}">
-        <li role="presentation" class="option-family" id="model-group-${group}">
-          ${family || t("model.other_family")}
+      html`<ul role="group" class="option-group" aria-labelledby="${kind.id}-group-${group}">
+        <li role="presentation" class="option-family" id="${kind.id}-group-${group}">
+          ${kind.familyName(app, family)}
         </li>
         ${members.map(option)}
       </ul>`,
   );
 }
 
-function onKeydown(app, actions, event) {
-  const { combo } = app;
+function onKeydown(app, actions, kind, event) {
+  const combo = app.combos[kind.id];
   const last = combo.flat.length - 1;
   const move = (position) => {
     event.preventDefault();
-    actions.moveModel(Math.min(Math.max(position, 0), last));
+    actions.moveIn(kind, Math.min(Math.max(position, 0), last));
   };
   if (event.isComposing) return;
   switch (event.key) {
@@ -72,14 +71,14 @@ function onKeydown(app, actions, event) {
       if (combo.open) move(combo.active + 1);
       else {
         event.preventDefault();
-        actions.openModels();
+        actions.openList(kind);
       }
       break;
     case "ArrowUp":
       if (combo.open) move(combo.active - 1);
       else {
         event.preventDefault();
-        actions.openModels();
+        actions.openList(kind);
       }
       break;
     case "PageDown":
@@ -91,30 +90,32 @@ function onKeydown(app, actions, event) {
     case "Enter":
       if (combo.open && combo.active >= 0) {
         event.preventDefault();
-        actions.pickModel(combo.active);
+        actions.pick(kind, combo.active);
       }
       break;
     case "Escape":
       if (combo.open) {
         event.preventDefault();
-        actions.closeModels();
+        actions.closeList(kind);
       }
       break;
     default:
   }
 }
 
-export function modelField(app, actions, { describedBy, invalid }) {
-  const { t, combo } = app;
-  const shown = combo.query ?? app.modelName;
+export function comboField(app, actions, kind, { describedBy, invalid }) {
+  const { t } = app;
+  const combo = app.combos[kind.id];
+  const shown = combo.query ?? kind.shown(app);
+  const listId = `${kind.id}-list`;
   return html`<div
     class="combo"
     @focusout=${(event) => {
-      if (!event.currentTarget.contains(event.relatedTarget)) actions.closeModels();
+      if (!event.currentTarget.contains(event.relatedTarget)) actions.closeList(kind);
     }}
   >
     <input
-      id="model"
+      id=${kind.id}
       type="text"
       role="combobox"
       autocomplete="off"
@@ -122,44 +123,48 @@ export function modelField(app, actions, { describedBy, invalid }) {
       spellcheck="false"
       aria-autocomplete="list"
       aria-haspopup="listbox"
-      aria-controls="model-list"
+      aria-controls=${listId}
       aria-expanded=${String(combo.open)}
       aria-invalid=${String(invalid)}
-      aria-activedescendant=${combo.open && combo.active >= 0 ? optionId(combo.active) : nothing}
+      aria-activedescendant=${combo.open && combo.active >= 0 ? optionId(kind, combo.active) : nothing}
       aria-describedby=${describedBy}
       value=${shown}
       .value=${live(shown)}
       @focus=${(event) => event.target.select()}
-      @click=${() => actions.openModels()}
-      @input=${(event) => actions.typeModel(event.target.value)}
-      @keydown=${(event) => onKeydown(app, actions, event)}
+      @click=${() => actions.openList(kind)}
+      @input=${(event) => actions.typeInto(kind, event.target.value)}
+      @keydown=${(event) => onKeydown(app, actions, kind, event)}
     />
     <button
       type="button"
       class="combo-button"
       tabindex="-1"
-      aria-label=${t("model.show_all")}
-      aria-controls="model-list"
+      aria-label=${t(kind.showAll)}
+      aria-controls=${listId}
       aria-expanded=${String(combo.open)}
       @pointerdown=${(event) => event.preventDefault()}
-      @click=${() => actions.toggleModels()}
+      @click=${() => actions.toggleList(kind)}
     >
       <svg aria-hidden="true" width="12" height="12" viewBox="0 0 12 12"><path d="M2 4l4 4 4-4"></path></svg>
     </button>
     <div
-      id="model-list"
+      id=${listId}
       class="combo-list"
       role="listbox"
       tabindex="-1"
-      aria-label=${t("model.label")}
+      aria-label=${t(kind.label)}
       ?hidden=${!combo.open || combo.flat.length === 0}
       @pointerdown=${(event) => event.preventDefault()}
     >
-      ${combo.open ? guard([combo.groups, combo.active, app.scenario.model, t], () => list(app, actions)) : nothing}
+      ${
+        combo.open
+          ? guard([combo.groups, combo.active, kind.current(app), t], () => list(app, actions, kind))
+          : nothing
+      }
     </div>
     ${
       combo.open && combo.flat.length === 0
-        ? html`<p class="combo-list combo-empty">${t("model.none", { query: combo.query ?? "" })}</p>`
+        ? html`<p class="combo-list combo-empty">${t(kind.none, { query: combo.query ?? "" })}</p>`
         : nothing
     }
   </div>`;
@@ -167,6 +172,7 @@ export function modelField(app, actions, { describedBy, invalid }) {
 
 /** Keeps the active option in view; called after rendering. */
 export function revealActive(app) {
-  if (!app.combo.open) return;
-  document.getElementById(optionId(app.combo.active))?.scrollIntoView({ block: "nearest" });
+  for (const [id, combo] of Object.entries(app.combos)) {
+    if (combo.open) document.getElementById(optionId({ id }, combo.active))?.scrollIntoView({ block: "nearest" });
+  }
 }

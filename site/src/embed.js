@@ -2,12 +2,13 @@
 
 import { html, nothing } from "lit-html";
 import { serialize } from "./state.js";
-import { answer, sentenceText, summaryLine } from "./views/answer.js";
-import { bar } from "./views/bar.js";
+import { answer, answerBar, sentenceText, summaryLine } from "./views/answer.js";
 import { curve } from "./views/curve.js";
+import { verdict } from "./views/verdict.js";
 
 /** Heights that hold without a listener in the parent page. */
-export const HEIGHTS = { answer: 400, bar: 240, curve: 500, full: 1200 };
+const HEIGHTS = { answer: 400, bar: 240, curve: 500, full: 1200 };
+const HEIGHTS_WITH_GPU = { ...HEIGHTS, answer: 640, bar: 380, curve: 540 };
 
 const escapeAttribute = (text) =>
   text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -29,7 +30,6 @@ export function embedCode(app) {
   const { view, theme, lang, resize } = app.share.embed;
   const fragment = serialize({
     scenario: app.scenario,
-    defaults: app.data.default_state,
     cfg: app.cfg,
     view: {
       unit: app.view.unit,
@@ -41,7 +41,7 @@ export function embedCode(app) {
   });
   const frame = `<iframe class="kvcore" src="${escapeAttribute(`${pageAddress()}#${fragment}`)}"
   title="${escapeAttribute(app.t("embed.title", { model: app.answer.estimate.name ?? app.answer.estimate.model }))}"
-  width="100%" height="${HEIGHTS[view]}" loading="lazy" allow="clipboard-write"
+  width="100%" height="${(app.scenario.gpu ? HEIGHTS_WITH_GPU : HEIGHTS)[view]}" loading="lazy" allow="clipboard-write"
   referrerpolicy="no-referrer" sandbox="allow-scripts allow-popups allow-popups-to-escape-sandbox"></iframe>`;
   return resize ? `${frame}\n${LISTENER}` : frame;
 }
@@ -63,7 +63,6 @@ export function embedPreview(app) {
 function frameFoot(app) {
   const fragment = serialize({
     scenario: app.scenario,
-    defaults: app.data.default_state,
     cfg: app.cfg,
     view: { unit: app.view.unit, lang: app.t.lang },
   });
@@ -79,8 +78,9 @@ export function embedded(app, actions, view, prefix = "") {
       ? curve(app, { prefix, embedded: true })
       : view === "bar"
         ? html`<section class="answer">
+            ${verdict(app, actions, { fixed: true })}
             <p class="sentence">${sentenceText(app)}</p>
-            ${bar(app)}
+            ${answerBar(app)}
           </section>`
         : answer(app, actions, { embedded: true, quiet: prefix !== "" });
   return html`${body}${frameFoot(app)}`;

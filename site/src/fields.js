@@ -21,15 +21,20 @@ const BY_CODE = {
   no_draft_layers: "draft",
   state_excluded: "no_state",
   engine_version_differs: "engine",
-  kv_heads_replicated: "engine",
-  latent_replicated: "engine",
-  kv_heads_uneven: "engine",
+  kv_heads_replicated: "tp",
+  latent_replicated: "tp",
+  kv_heads_uneven: "tp",
   draft_outside_pool: "engine",
   context_too_small: "engine",
+  unknown_accelerator: "gpu",
+  memory_unknown: "gpu",
+  working_set_estimated: "gpu",
 };
 
 const FORMAT_CODES = new Set(["unknown_format", "unsupported_format", "format_row_mismatch"]);
-const OPTION_CODES = new Set(["invalid_argument", "unsupported_option", "setting_overridden"]);
+const OPTION_CODES = new Set(["invalid_argument", "unsupported_option", "setting_overridden", "does_not_shard"]);
+/** The page's own names for a plan's arguments. */
+const ARGUMENTS = { context: "tokens", concurrency: "sequences" };
 const FORMAT_FIELDS = ["kv_format", "indexer_format", "state_format"];
 
 /**
@@ -42,12 +47,14 @@ export function fieldOf(message, scenario) {
   if (FORMAT_CODES.has(code)) {
     return FORMAT_FIELDS.find((field) => scenario[field] === params.format) ?? "kv_format";
   }
-  const named = params.argument ?? params.option;
+  const argument = params.argument ?? params.option;
+  const named = ARGUMENTS[argument] ?? argument;
   if (OPTION_CODES.has(code) && named !== undefined) {
     if (named === "model_text") return "paste";
     if (named in scenario.engine_options) return `option-${named}`;
     return named in scenario ? named : code === "invalid_argument" ? null : "engine";
   }
+  if (code === "missing_field" && (params.field === "memory_mib" || params.field === "gpu")) return "gpu";
   const field = BY_CODE[code] ?? null;
   // A field of the catalog's own config can't be mended by the reader.
   if (field === "paste" && scenario.model_text === null) return "model";
@@ -64,19 +71,34 @@ export function applicable(app) {
     state_format: state || scenario.state_format !== null,
     no_state: state || scenario.no_state,
     checkpoint_interval: state || scenario.checkpoint_interval !== null,
+    shared_prefix: Boolean(scenario.gpu),
     encoder_tokens: Boolean(show?.has_encoder) || scenario.encoder_tokens !== null,
     draft: (show?.draft_layers ?? []).length > 0 || scenario.draft,
   };
 }
 
-const ALWAYS_SHOWN = new Set(["model", "tokens", "sequences", "kv_format"]);
+const ALWAYS_SHOWN = new Set(["model", "tokens", "sequences", "kv_format", "gpu", "gpus", "memory_mib"]);
+const IN_RULES = new Set([
+  "engine",
+  "engine_version",
+  "memory_fraction",
+  "block_tokens",
+  "batched_tokens",
+  "weight_format",
+  "weight_bytes",
+  "reserve_bytes",
+  "pool_bytes",
+]);
+const IN_PARALLEL = new Set(["tp", "pp", "dp", "dcp"]);
 
 /** The same field as far as the reader can see it: what a closed or absent part hides belongs to the notices. */
 export function shownFieldOf(app, message, scenario) {
   const field = fieldOf(message, scenario);
   if (field === null || ALWAYS_SHOWN.has(field)) return field;
   if (field === "paste") return app.pasteOpen ? field : null;
-  if (!app.moreOpen) return null;
+  if (IN_RULES.has(field) || field.startsWith("option-")) return app.open.rules ? field : null;
+  if (IN_PARALLEL.has(field)) return app.open.parallel && scenario.gpu ? field : null;
+  if (!app.open.more) return null;
   return applicable(app)[field] === false ? null : field;
 }
 

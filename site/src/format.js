@@ -108,6 +108,23 @@ export function parseCount(text) {
   return null;
 }
 
+const BYTE_SIZES = { kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12 };
+
+/**
+ * Bytes as people copy them: 58465683113, "54.45 GiB" as a log prints it, "141 GB", "54.45g" (GiB).
+ * @returns {number|null} whole bytes, or null when the text is none
+ */
+export function parseBytes(text) {
+  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]i?b)$/.exec(text.normalize("NFKC").trim().toLowerCase());
+  if (match) return whole(Math.round(Number(match[1]) * BYTE_SIZES[match[2]]));
+  const short = /^(\d+\.\d+)\s*([kmgt])i?$/.exec(text.normalize("NFKC").trim().toLowerCase());
+  if (short) return whole(Math.round(Number(short[1]) * BYTE_SIZES[`${short[2]}ib`]));
+  return parseCount(text);
+}
+
+/** How a field's text is read: bytes by their unit, anything else as a count. */
+export const readerOf = (field) => (field.endsWith("_bytes") ? parseBytes : parseCount);
+
 function whole(value) {
   return Number.isSafeInteger(value) ? value : null;
 }

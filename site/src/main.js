@@ -14,7 +14,8 @@ import { openLink, packConfig } from "./opening.js";
 import { page } from "./page.js";
 import { VIEW_DEFAULTS } from "./state.js";
 import { remembered } from "./storage.js";
-import { sentenceText, summaryLine } from "./views/answer.js";
+import { summaryLine } from "./views/answer.js";
+import { spokenAnswer } from "./views/verdict.js";
 import { documentComplete, onScreen, watchAnswer, watchDragging, watchPrinting, watchSize } from "./watch.js";
 
 const STATUS_QUIET = 500;
@@ -60,7 +61,7 @@ let statusTimer = null;
 /** The answer for screen readers, once the inputs have rested. */
 function announce() {
   clearTimeout(statusTimer);
-  statusTimer = setTimeout(() => say(app.answer.stale ? app.t("answer.last_valid") : sentenceText(app)), STATUS_QUIET);
+  statusTimer = setTimeout(() => say(app.answer.stale ? app.t("answer.last_valid") : spokenAnswer(app)), STATUS_QUIET);
 }
 
 function applyTheme(theme) {
@@ -84,7 +85,8 @@ async function call(method, params, how) {
   return engine.call(method, params, how);
 }
 
-const { ask, attempt } = createAsking(app, createCalculator({ call, data }), { render, announce });
+const calculator = createCalculator({ call, data });
+const { ask, attempt } = createAsking(app, calculator, { render, announce });
 const address = createAddress({ fixed: isFrame, onNavigate: () => open(readNavigation()) });
 
 /** Brings address and mirror up to date; `push` adds a step to the history. */
@@ -110,6 +112,7 @@ const actions = createActions(app, {
   render,
   ask,
   attempt,
+  tryPlan: calculator.tryPlan,
   commit,
   engine,
   say,

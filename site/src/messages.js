@@ -2,6 +2,9 @@
 
 import { bytesText, integer } from "./format.js";
 
+/** Sizes of parallelism go by their initials. */
+const PARALLEL = new Set(["tp", "pp", "dp", "dcp"]);
+
 /** Parameters as a reader wants them: numbers grouped, lists joined, bytes with a unit. */
 function readable(t, params, unit) {
   const shown = {};
@@ -9,6 +12,7 @@ function readable(t, params, unit) {
     if (typeof value === "number" && /bytes|limit|ram/.test(name)) shown[name] = bytesText(value, unit);
     else if (typeof value === "number") shown[name] = Number.isInteger(value) ? integer(value) : String(value);
     else if (Array.isArray(value)) shown[name] = value.map(String).join(", ") || t("list.none");
+    else if (name === "argument" && PARALLEL.has(value)) shown[name] = value.toUpperCase();
     else if (name === "engine") shown[name] = engineName(value);
     else if (value === null) shown[name] = t("value.absent");
     else if (typeof value === "object") shown[name] = JSON.stringify(value);

@@ -2,9 +2,33 @@
 
 import { closed } from "./combobox.js";
 import { MAX_PACKED, pack, unpack } from "./pack.js";
-import { VIEW_DEFAULTS, completeScenario } from "./state.js";
+import { LINK_DEFAULTS, VIEW_DEFAULTS, completeScenario } from "./state.js";
 
-const FIRST_SCREEN = new Set(["model", "tokens", "sequences", "kv_format"]);
+/** Which disclosure holds a field that is not on the first screen. */
+const BOXES = {
+  rules: [
+    "engine",
+    "engine_version",
+    "engine_options",
+    "memory_fraction",
+    "block_tokens",
+    "batched_tokens",
+    "weight_format",
+    "weight_bytes",
+    "reserve_bytes",
+    "pool_bytes",
+  ],
+  parallel: ["tp", "pp", "dp", "dcp"],
+  more: [
+    "shared_prefix",
+    "draft",
+    "indexer_format",
+    "state_format",
+    "no_state",
+    "checkpoint_interval",
+    "encoder_tokens",
+  ],
+};
 const SUGGESTIONS = 3;
 
 /** The link's config.json, or the problem with it. */
@@ -19,14 +43,15 @@ async function customModel(packed) {
 
 /** Puts a parsed link into the app; asks and shows nothing yet. */
 export async function openLink(app, found) {
-  const given = { ...app.data.default_state, ...found.scenario };
+  const { default_state: opening } = app.data;
+  const given = { ...(found.linked ? LINK_DEFAULTS : opening), ...found.scenario };
   const { text, problems } = await customModel(found.cfg);
   const model = text === null ? app.resolve(given.model) : null;
   if (text === null && model === null) {
     const suggestions = app.search(given.model).slice(0, SUGGESTIONS);
     problems.push({ code: "link_model", params: { value: given.model, suggestions } });
   }
-  const catalogModel = model?.id ?? app.data.default_state.model;
+  const catalogModel = model?.id ?? LINK_DEFAULTS.model;
   app.scenario = {
     ...completeScenario({ ...given, model: text === null ? catalogModel : null }),
     model_text: text,
@@ -37,8 +62,12 @@ export async function openLink(app, found) {
   app.typed = text === null ? {} : { paste: text };
   app.entryErrors = {};
   app.error = null;
-  app.combo = closed;
-  app.moreOpen ||= Object.keys(found.scenario).some((key) => !FIRST_SCREEN.has(key));
+  app.combos = { model: closed, gpu: closed };
+  for (const [box, fields] of Object.entries(BOXES)) {
+    // An engine beside a GPU is in the answer itself: nothing needs to be opened to see it.
+    const told = fields.filter((field) => field !== "engine" || !found.scenario.gpu);
+    if (told.some((field) => field in found.scenario)) app.open = { ...app.open, [box]: true };
+  }
   await packConfig(app);
 }
 

@@ -8,6 +8,7 @@ import { footer, header, stickyBar } from "./views/chrome.js";
 import { curve } from "./views/curve.js";
 import { inputs } from "./views/inputs.js";
 import { share } from "./views/share.js";
+import { shortVerdict } from "./views/verdict.js";
 import { why } from "./views/why.js";
 
 function dropZone(app) {
@@ -34,6 +35,7 @@ export function page(app, actions) {
   return html`${header(app, actions)}${calculator(app, actions)}${footer(app)}${stickyBar(app, actions, {
     model: estimate.name ?? estimate.model,
     total: bytesText(estimate.total_bytes, view.unit),
+    verdict: shortVerdict(app),
     perToken: bytesText(estimate.marginal_bytes_per_token, view.unit),
   })}${dropZone(app)}`;
 }

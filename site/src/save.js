@@ -35,7 +35,8 @@ export async function copyText(text, field) {
     return true;
   } catch {
     field?.focus();
-    field?.select();
+    if (field?.select) field.select();
+    else if (field) getSelection().selectAllChildren(field);
     try {
       return document.execCommand("copy");
     } catch {

@@ -96,5 +96,6 @@ def expect_live(
 ) -> None:
     """Asks for a context that no build can have answered in advance."""
     fill(page, "tokens", tokens)
+    fill(page, "sequences", params.get("sequences", 1))
     total = estimated_bytes(model=model, tokens=tokens, **params)
     expect_total(page, total, START_LIMIT)

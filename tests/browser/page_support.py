@@ -13,6 +13,17 @@ from build_steps.page import DEFAULT_MODEL
 
 TOKENS = 131_072
 DEFAULT_TOTAL = {"model": DEFAULT_MODEL, "tokens": TOKENS}
+"""What a link of version 1 means that says nothing more."""
+OPENING = {"model": DEFAULT_MODEL, "tokens": 32_768, "sequences": 32}
+"""The cache of the scenario that the page opens with."""
+OPENING_PLAN = {
+    "model": DEFAULT_MODEL,
+    "gpu": "h100-sxm",
+    "gpus": 8,
+    "engine": "vllm",
+    "context": 32_768,
+    "concurrency": 32,
+}
 
 
 @contextmanager

@@ -90,6 +90,41 @@ def embed_code(page: Page) -> None:
     expect(page.locator(".preview-frame")).to_be_visible()
 
 
+def settled(page: Page, verdict: str, **settings: object) -> None:
+    go(page, engine="vllm", **settings)
+    expect(page.locator(f".verdict.{verdict}:not(.old)")).to_have_count(1)
+
+
+def fits(page: Page) -> None:
+    settled(page, "fits", gpu="h100-sxm", gpus=8)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+
+
+def does_not_fit(page: Page) -> None:
+    settled(page, "does_not_fit", gpu="a100-80-sxm", gpus=4, sequences=32)
+
+
+def dark_does_not_fit(page: Page) -> None:
+    settled(page, "does_not_fit", gpu="a100-80-sxm", theme="dark")
+
+
+def cannot_run(page: Page) -> None:
+    settled(page, "cannot_run", gpu="h100-sxm", gpus=8, model="qwen2.5-7b-instruct")
+
+
+def korean_tight(page: Page) -> None:
+    settled(page, "tight", gpu="h100-sxm", gpus=8, sequences=10, lang="ko")
+
+
+def gpus_open(page: Page) -> None:
+    page.locator("#gpu").fill("4090")
+
+
+def narrow_plan(page: Page) -> None:
+    page.set_viewport_size({"width": 320, "height": 640})
+    fits(page)
+
+
 def narrow(page: Page) -> None:
     page.set_viewport_size({"width": 320, "height": 640})
     everything_open(page)
@@ -106,6 +141,13 @@ STATES = (
     korean,
     embed_code,
     narrow,
+    fits,
+    does_not_fit,
+    dark_does_not_fit,
+    cannot_run,
+    korean_tight,
+    gpus_open,
+    narrow_plan,
 )
 
 
@@ -185,9 +227,11 @@ class TestNarrow:
             {"model": "deepseek-v4-flash"},
             {"model": "qwen3.5-27b", "sequences": 123_456},
             {"model": "nvidia-nemotron-3-ultra-550b-a55b-nvfp4"},
+            {"gpu": "rtx-pro-6000-server", "gpus": 16, "engine": "vllm"},
         ):
             go(live, lang=lang, **params)
-            expect_answer(live, **{"tokens": 131_072, **params})
+            logical = {name: params[name] for name in params if "gpu" not in name}
+            expect_answer(live, **{**DEFAULT_TOTAL, **logical})
             live.evaluate(
                 "document.querySelectorAll('details').forEach((d) => d.open = true)"
             )

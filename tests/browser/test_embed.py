@@ -162,6 +162,32 @@ class TestViews:
         expect(frame.locator(".notices")).to_contain_text("beyond the 1,024")
 
 
+class TestPlan:
+    SCENARIO = "engine=vllm&gpu=h100-sxm&gpus=8&sequences=32&tokens=32768"
+
+    @pytest.mark.parametrize("view", ["answer", "bar"])
+    def test_verdict_and_memory_without_the_engine(
+        self, foreign: Foreign, site: str, view: str
+    ) -> None:
+        page = foreign.framing(f"{site}#v=1&embed=1&view={view}&{self.SCENARIO}")
+        frame = inner(page)
+        expect(frame.locator(".verdict strong")).to_have_text("Fits.")
+        expect(frame.locator(".gpu-bar")).to_contain_text("H100 80GB SXM5")
+        expect(frame.locator(".gpu-bar .limit-label")).to_be_visible()
+        expect(frame.locator(".verdict button, .inverse button")).to_have_count(0)
+        width = frame.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert width <= 0
+        page.wait_for_timeout(300)
+        assert page.workers == []
+
+    def test_other_numbers_of_gpus_start_it(self, foreign: Foreign, site: str) -> None:
+        scenario = "engine=vllm&gpu=a100-80-sxm&sequences=32&tokens=32768"
+        frame = inner(foreign.framing(f"{site}#v=1&embed=1&view=bar&{scenario}"))
+        expect(frame.locator(".verdict strong")).to_have_text(
+            "Does not fit.", timeout=START_LIMIT
+        )
+
+
 class TestEngine:
     def test_presets_start_none(self, foreign: Foreign, site: str) -> None:
         page = foreign.framing(f"{site}#v=1&embed=1&view=answer&model=deepseek-v3")

@@ -306,8 +306,8 @@ class TestMore:
         expect_answer(live, model="t5-small", tokens=131_072, encoder_tokens=77)
 
 
-def set_more(page: Page, opened: bool) -> None:
-    page.locator("#more").evaluate("(node, open) => { node.open = open; }", opened)
+def set_open(page: Page, box: str, opened: bool) -> None:
+    page.locator(f"#{box}").evaluate("(node, open) => { node.open = open; }", opened)
 
 
 class TestEngine:
@@ -331,7 +331,7 @@ class TestEngine:
 
     def test_version_and_its_own_settings(self, live: Page) -> None:
         go(live, model="gemma-3-27b-it")
-        set_more(live, True)
+        set_open(live, "rules", True)
         live.locator("#engine").select_option("vllm")
         live.locator("#engine_version").select_option("0.11.2")
         live.locator(".engine-options > summary").click()
@@ -362,16 +362,16 @@ class TestEngine:
 
     def test_words_hidden_in_a_closed_part_are_in_the_notices(self, live: Page) -> None:
         go(live, model="qwen3.5-27b", no_state=1)
-        set_more(live, True)
+        set_open(live, "more", True)
         beside = live.locator("#no_state-messages")
         expect(beside).to_contain_text("left out of the total")
         expect(live.locator(".notices")).to_have_count(0)
-        set_more(live, False)
+        set_open(live, "more", False)
         expect(live.locator(".notices")).to_contain_text("left out of the total")
 
     def test_no_such_engine(self, live: Page) -> None:
         go(live, engine="warp")
-        set_more(live, True)
+        set_open(live, "rules", True)
         expect_message(live, "engine", "No engine or version is called “warp”")
         expect_answer(live, **DEFAULT_TOTAL)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from browser_support import START_LIMIT, OpenPage, estimated_bytes, expect_total
-from page_support import expect_answer, go, live_page
+from page_support import OPENING_PLAN, expect_answer, go, live_page
 from playwright.sync_api import Browser, Page, expect
 
 from kvcore import api
@@ -24,6 +25,37 @@ SCENARIO = {
     "indexer_format": "fp16",
     "draft": True,
 }
+PLANS: tuple[dict[str, object], ...] = (
+    {**OPENING_PLAN},
+    {
+        "model": "qwen3-30b-a3b",
+        "gpu": "h200-sxm",
+        "gpus": 8,
+        "engine": "vllm",
+        "context": 40_960,
+        "concurrency": 700,
+        "memory_fraction": 0.95,
+    },
+    {
+        "model": "llama-3.1-8b-instruct",
+        "gpu": "rtx-3090",
+        "engine": "llama_cpp",
+        "context": 16_384,
+        "concurrency": 5,
+        "kv_format": "q8_0",
+        "weight_format": "q4_k_m",
+    },
+    {
+        "model": "gemma-3-27b-it",
+        "gpu": "other",
+        "memory_mib": 49_000,
+        "gpus": 2,
+        "engine": "sglang",
+        "context": 8_192,
+        "concurrency": 3,
+        "reserve_bytes": 3 * 2**30,
+    },
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +110,27 @@ class TestCopies:
 
     def test_json_is_what_kvcore_answered(self, live: Page) -> None:
         assert json.loads(copied(live, "json")) == api.call("estimate", SCENARIO)
+
+    @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: str(plan["model"]))
+    def test_command_prints_the_plan_of_the_page(
+        self, live: Page, plan: dict[str, object]
+    ) -> None:
+        names = {"context": "tokens", "concurrency": "sequences"}
+        go(live, **{names.get(name, name): value for name, value in plan.items()})
+        expect(live.locator(".verdict:not(.old):not(.waiting)")).to_have_count(1)
+        words = shlex.split(copied(live, "cli"))
+        assert words[:4] == ["python3", "-m", "kvcore", "plan"]
+        printed = json.loads(run([*words[1:], "--json"]))
+        assert printed == api.call("plan", plan)
+        assert printed == json.loads(copied(live, "json"))
+        expect(live.locator(".inverse button").first).to_have_text(
+            f"{printed['max_requests']:,}"
+        )
+        expect(live.locator(".verdict")).to_have_class(
+            re.compile(f"^verdict {printed['verdict']}")
+        )
+        python = run(["-c", copied(live, "python")])
+        assert python.strip() == printed["verdict"]
 
     def test_custom_model(self, live: Page, tmp_path: Path) -> None:
         config = {

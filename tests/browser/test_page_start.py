@@ -6,10 +6,11 @@ import re
 
 import pytest
 from browser_support import START_LIMIT, OpenPage, estimated_bytes, expect_total, fill
-from page_support import DEFAULT_TOTAL, choose_model
+from page_support import OPENING, OPENING_PLAN, choose_model
 from playwright.sync_api import Page, expect
 
 from build_steps.page import DEFAULT_MODEL
+from kvcore import api
 
 HOLD_THE_ENGINE = """
 const RealWorker = Worker;
@@ -32,7 +33,18 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) globalThis.shift += entry.value;
 }).observe({type: "layout-shift", buffered: true});
 """
-ANSWER = (".sentence", ".numbers", ".legend", ".comparison", "#curve-caption")
+ANSWER = (
+    ".verdict",
+    ".sentence",
+    ".numbers",
+    ".gpu-bar",
+    ".inverse",
+    ".engine-lines",
+    ".account",
+    ".confidence",
+    ".comparison",
+    "#curve-caption",
+)
 REASONS = (".formula", ".layers", ".why > .source", ".prose", "footer p")
 
 
@@ -50,7 +62,15 @@ class TestStatic:
         self, open_page: OpenPage, site: str
     ) -> None:
         page = open_page(site, java_script_enabled=False)
-        expect_total(page, estimated_bytes(**DEFAULT_TOTAL))
+        expect_total(page, estimated_bytes(**OPENING))
+        plan = api.call("plan", OPENING_PLAN)
+        expect(page.locator(".verdict strong")).to_have_text("Fits.")
+        expect(page.locator(".verdict-why")).to_contain_text(
+            f"Room for {plan['max_requests']} requests"
+        )
+        expect(page.locator(".engine-lines pre")).to_have_text(
+            plan["pool"]["log_lines"][0]
+        )
         for selector in (*ANSWER, *REASONS, "svg.chart"):
             expect(page.locator(selector).first).to_be_visible()
         expect(page.locator("noscript p")).to_be_visible()
@@ -109,16 +129,22 @@ class TestBeforeTheEngine:
                 }"""
             )
             held.locator("#model").press("Enter")
-            expect_total(held, estimated_bytes(model=model, tokens=131_072), 2_000)
+            total = estimated_bytes(**{**OPENING, "model": model})
+            expect_total(held, total, 2_000)
             held.evaluate("() => new Promise(requestAnimationFrame)")
             assert held.evaluate("window.answeredIn") < 100
             expect(held.locator(".formula").first).to_be_visible()
+            plan = api.call("plan", {**OPENING_PLAN, "model": model})
+            words = {"fits": "Fits.", "tight": "Tight.", "does_not_fit": "Does not fit."}
+            expect(held.locator(".verdict strong")).to_have_text(words[plan["verdict"]])
+            expect(held.locator(".verdict.old")).to_have_count(0)
 
     def test_what_is_typed_meanwhile_is_answered_afterwards(self, held: Page) -> None:
         fill(held, "tokens", 5000)
         fill(held, "sequences", 3)
         expect(held.get_by_text("Starting the calculator")).to_be_visible()
-        expect_total(held, estimated_bytes(**DEFAULT_TOTAL))
+        expect_total(held, estimated_bytes(**OPENING))
+        expect(held.locator(".verdict.old")).to_have_count(1)
         held.evaluate("releaseTheEngine()")
         total = estimated_bytes(model=DEFAULT_MODEL, tokens=5000, sequences=3)
         expect_total(held, total, START_LIMIT)
@@ -151,5 +177,5 @@ class TestBeforeTheEngine:
         page.goto(site)
         expect(page.locator("#tokens")).to_have_value("9k")
         assert page.evaluate("document.activeElement.id") == "tokens"
-        total = estimated_bytes(model=DEFAULT_MODEL, tokens=9216)
+        total = estimated_bytes(model=DEFAULT_MODEL, tokens=9216, sequences=32)
         expect_total(page, total, START_LIMIT)

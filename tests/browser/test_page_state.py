@@ -10,6 +10,7 @@ import pytest
 from browser_support import START_LIMIT, OpenPage, estimated_bytes, expect_total
 from page_support import (
     DEFAULT_TOTAL,
+    OPENING,
     choose_model,
     expect_answer,
     fragment,
@@ -67,6 +68,42 @@ class TestAddress:
         other = open_page(f"{site}{live.evaluate('location.hash')}")
         expect_total(other, estimated_bytes(**params), START_LIMIT)
         assert fragment(other) == fragment(live)
+
+    def test_round_trip_with_gpus(
+        self, live: Page, open_page: OpenPage, site: str
+    ) -> None:
+        settings = {
+            "model": "qwen3-32b",
+            "gpu": "rtx-4090",
+            "gpus": "4",
+            "tp": "2",
+            "pp": "2",
+            "engine": "vllm",
+            "memory_fraction": "0.85",
+            "weight_format": "fp8",
+            "reserve_bytes": "2000000000",
+            "sequences": "3",
+            "tokens": "20000",
+        }
+        go(live, **settings)
+        expect(live.locator(".verdict:not(.old):not(.waiting)")).to_have_count(1)
+        assert fragment(live) == {"v": "1", **settings}
+        other = open_page(f"{site}{live.evaluate('location.hash')}")
+        verdict = live.locator(".verdict").inner_text()
+        expect(other.locator(".verdict-why")).to_have_text(
+            live.locator(".verdict-why").inner_text(), timeout=START_LIMIT
+        )
+        assert other.locator(".verdict").inner_text() == verdict
+        assert fragment(other) == fragment(live)
+
+    def test_links_from_before_gpus_keep_their_numbers(self, live: Page) -> None:
+        go(live, model="llama-3.1-8b-instruct", sequences=4)
+        expect_answer(
+            live, model="llama-3.1-8b-instruct", tokens=131_072, sequences=4
+        )
+        expect(live.locator(".verdict")).to_have_count(0)
+        expect(live.locator("#gpu")).to_have_value("No GPU: just the cache")
+        expect(live.locator("#gpus")).to_have_count(0)
 
     def test_written_by_hand(self, live: Page) -> None:
         go(live, tokens="256k", model="meta-llama/Llama-3.1-8B")
@@ -129,8 +166,15 @@ class TestHistory:
         go(live, model="gpt-oss-20b", tokens=5000, kv_format="fp8")
         expect_answer(live, model="gpt-oss-20b", tokens=5000, kv_format="fp8")
         live.get_by_role("button", name="Reset all").click()
-        expect_answer(live, **DEFAULT_TOTAL)
-        assert fragment(live) == {"v": "1"}
+        expect_answer(live, **OPENING)
+        assert fragment(live) == {
+            "v": "1",
+            "engine": "vllm",
+            "gpu": "h100-sxm",
+            "gpus": "8",
+            "sequences": "32",
+            "tokens": "32768",
+        }
         live.go_back()
         expect_answer(live, model="gpt-oss-20b", tokens=5000, kv_format="fp8")
 

@@ -4,7 +4,9 @@ import { html, nothing } from "lit-html";
 import { bytesText, exactInteger, integer, percent, scaleBytes, shortTokens } from "../format.js";
 import { engineName, formatName } from "../messages.js";
 import { bar } from "./bar.js";
+import { emptyGpuBar, gpuBar } from "./gpubar.js";
 import { notices } from "./notices.js";
+import { account, confidence, engineLines, inverse, setup, verdict } from "./verdict.js";
 
 const strong = (content) => html`<strong>${content}</strong>`;
 
@@ -32,7 +34,7 @@ export function sentenceText(app) {
     sentenceParams(app, (plain) => plain),
   );
   const { allocated } = app.answer.estimate;
-  if (!allocated) return text;
+  if (!allocated || app.asked.gpu) return text;
   return `${text} ${app.t("answer.sentence.allocated", {
     engine: engineName(allocated.engine),
     bytes: bytesText(allocated.bytes_per_rank, app.view.unit),
@@ -42,13 +44,19 @@ export function sentenceText(app) {
 function number(app, { kind, label, bytes, note }) {
   const scaled = scaleBytes(bytes, app.view.unit);
   return html`<div class="number ${kind}">
-    <dt>${label}</dt>
+    <dt>${label}${note ? html` <span class="number-note">${note}</span>` : nothing}</dt>
     <dd>
       <span class="value">${scaled.number}</span> <span class="unit">${scaled.unit}</span>
       <span class="exact">${app.t("answer.exact", { bytes: exactInteger(bytes) })}</span>
-      ${note ? html`<span class="number-note">${note}</span>` : nothing}
     </dd>
   </div>`;
+}
+
+/** What of the total one GPU holds, once there is a plan. */
+function perGpu(app) {
+  const { t, plan, asked, view } = app;
+  if (!asked.gpu || plan === null || plan.error) return "";
+  return t("answer.per_gpu", { bytes: bytesText(plan.allocated.bytes_per_rank, view.unit) });
 }
 
 function numbers(app) {
@@ -57,7 +65,7 @@ function numbers(app) {
     answer: { estimate },
   } = app;
   return html`<dl class="numbers">
-    ${number(app, { kind: "total", label: t("answer.total"), bytes: estimate.total_bytes })}
+    ${number(app, { kind: "total", label: t("answer.total"), bytes: estimate.total_bytes, note: perGpu(app) })}
     ${number(app, { kind: "sequence", label: t("answer.per_sequence"), bytes: estimate.bytes_per_sequence })}
     ${number(app, { kind: "token", label: t("answer.per_token"), bytes: estimate.marginal_bytes_per_token })}
   </dl>`;
@@ -143,8 +151,16 @@ export function summaryLine(app) {
     `${formatName(t, estimate.formats?.kv ?? "auto")} KV`,
     `${shortTokens(estimate.tokens)} × ${integer(estimate.sequences)}`,
   ];
-  if (estimate.allocated) pieces.push(engineName(estimate.allocated.engine));
+  if (app.asked.gpu) pieces.push(setup(app));
+  else if (estimate.allocated) pieces.push(engineName(estimate.allocated.engine));
   return pieces.join(" · ");
+}
+
+/** The bar of one GPU where there is one; else the bar of the cache alone. */
+export function answerBar(app) {
+  if (!app.asked.gpu) return bar(app);
+  if (app.plan === null) return emptyGpuBar();
+  return app.plan.error ? nothing : gpuBar(app);
 }
 
 export function answer(app, actions, { embedded = false, quiet = false } = {}) {
@@ -155,11 +171,14 @@ export function answer(app, actions, { embedded = false, quiet = false } = {}) {
   const stale = app.answer.stale || (app.pending && app.behind && app.slowAnswer);
   return html`<section class="answer ${stale ? "stale" : ""}" aria-labelledby=${quiet ? nothing : "answer-heading"}>
     ${quiet ? nothing : html`<h2 id="answer-heading" class="visually-hidden">${t("answer.heading")}</h2>`}
+    ${verdict(app, actions, { fixed: embedded })}
     <div class="answer-head">
       <p class="sentence">${t.parts(sentenceKey(estimate), sentenceParams(app, strong))}</p>
       ${embedded ? nothing : unitSwitch(app, actions)}
     </div>
-    ${numbers(app)} ${bar(app)} ${comparison(app)} ${quiet ? nothing : stateLine(app)}
+    ${numbers(app)} ${answerBar(app)} ${inverse(app, actions, { fixed: embedded })}
+    ${embedded || !app.asked.gpu ? nothing : html`${engineLines(app, actions)} ${account(app)} ${confidence(app)}`}
+    ${embedded && app.asked.gpu ? nothing : comparison(app)} ${quiet ? nothing : stateLine(app)}
     ${notices(app, actions, { all: embedded })}
   </section>`;
 }

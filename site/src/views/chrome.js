@@ -64,7 +64,7 @@ export function footer(app) {
 }
 
 /** On a phone: the total, once the answer has scrolled away. */
-export function stickyBar(app, actions, { total, perToken, model }) {
+export function stickyBar(app, actions, { total, perToken, model, verdict }) {
   const { t } = app;
   return html`<button
     type="button"
@@ -73,7 +73,7 @@ export function stickyBar(app, actions, { total, perToken, model }) {
     ?hidden=${!app.answerHidden}
     @click=${actions.showAnswer}
   >
-    <span class="sticky-model">${model}</span><strong>${total}</strong
+    ${verdict ? html`<strong>${verdict}</strong>` : nothing}<span class="sticky-model">${model}</span><strong>${total}</strong
     ><span>${t("sticky.per_token", { bytes: perToken })}</span>
   </button>`;
 }

@@ -6,6 +6,21 @@ import { curveChart, isPowerOfTwo } from "../charts.js";
 import { bytesText, exactInteger, factor, integer } from "../format.js";
 import { engineName } from "../messages.js";
 
+/** What is drawn: one GPU's share where an engine says what that is, else the logical bytes and the allocated. */
+function drawn({ points, plan }) {
+  const onGpu = plan && points.every((point) => point.allocated_bytes !== undefined);
+  if (onGpu) return points.map(({ tokens, allocated_bytes: total }) => ({ tokens, total }));
+  return points.map(toRow);
+}
+
+/** The room for what is drawn; none where a plan is about another measure. */
+function capacityOf({ points, plan }, estimate) {
+  if (!plan) return null;
+  const same = plan.allocated.bytes_per_rank === estimate.total_bytes;
+  if (!same && points.some((point) => point.allocated_bytes === undefined)) return null;
+  return plan.rank.pool_bytes > 0 ? { bytes: plan.rank.pool_bytes, crossing: plan.max_context } : null;
+}
+
 const toRow = ({ tokens, total_bytes: total, allocated_bytes: allocated }) => ({ tokens, total, allocated });
 
 /** What the curve shows, in a sentence: how much more memory how much more context takes. */
@@ -33,6 +48,23 @@ function finding(app, rows) {
   return t(Math.abs(memory / context - 1) < 0.005 ? "curve.in_step" : "curve.slower", params);
 }
 
+/** Where the cache outgrows its room, in a sentence. */
+function limits(app, rows, capacity) {
+  const {
+    t,
+    view: { unit },
+    curve: { plan },
+  } = app;
+  if (capacity === null) return "";
+  const params = {
+    requests: integer(plan.concurrency),
+    room: bytesText(capacity.bytes, unit),
+    tokens: integer(capacity.crossing),
+  };
+  if (capacity.crossing === 0) return t.count("curve.never", plan.concurrency, params);
+  return t.count(capacity.crossing > rows[rows.length - 1].tokens ? "curve.always" : "curve.until", plan.concurrency, params);
+}
+
 function table(app, rows) {
   const {
     t,
@@ -50,7 +82,7 @@ function table(app, rows) {
         <thead>
           <tr>
             <th scope="col">${t("curve.tokens")}</th>
-            <th scope="col">${t("bar.logical")}</th>
+            <th scope="col">${t(app.curve.plan && !both ? "curve.on_gpu" : "bar.logical")}</th>
             <th scope="col">${t("curve.bytes")}</th>
             ${
               both
@@ -94,19 +126,26 @@ export function curve(app, { prefix = "", embedded = false } = {}) {
       ${embedded ? nothing : heading}
       <p class="muted chart-room">${t("why.waiting")}</p>
     </section>`;
-  const rows = app.curve.points.map(toRow);
+  const { plan } = app.curve;
+  const rows = drawn(app.curve);
+  const capacity = capacityOf(app.curve, estimate);
+  const shared = plan && rows[0].allocated === undefined && app.curve.points[0].allocated_bytes !== undefined;
   const trained = app.curve.max_context ?? null;
-  const present = {
-    tokens: estimate.tokens,
-    total: estimate.total_bytes,
-    allocated: estimate.allocated?.bytes_per_rank,
-  };
+  const present = shared
+    ? { tokens: plan.context, total: plan.allocated.bytes_per_rank }
+    : {
+        tokens: estimate.tokens,
+        total: estimate.total_bytes,
+        allocated: rows[0].allocated === undefined ? undefined : estimate.allocated?.bytes_per_rank,
+      };
   const inRange = present.tokens >= rows[0].tokens && present.tokens <= rows[rows.length - 1].tokens;
   const labels = {
     x: t("curve.x"),
     trained: trained === null ? "" : t("curve.trained", { tokens: integer(trained) }),
     present: bytesText(present.total, unit),
-    logical: t("bar.logical"),
+    logical: t(shared ? "curve.on_gpu" : "bar.logical"),
+    capacity: capacity === null ? "" : t("curve.capacity", { bytes: bytesText(capacity.bytes, unit) }),
+    crossing: capacity === null ? "" : t.count("count.tokens", capacity.crossing, { count: integer(capacity.crossing) }),
     allocated: t("curve.allocated"),
     tokens: (tokens) => t.count("count.tokens", tokens, { count: integer(tokens) }),
   };
@@ -116,6 +155,7 @@ export function curve(app, { prefix = "", embedded = false } = {}) {
       trained,
       unit,
       labels,
+      capacity,
       width: app.chartWidth,
       labelledBy: captionId,
       present: inRange ? present : rows[rows.length - 1],
@@ -123,10 +163,10 @@ export function curve(app, { prefix = "", embedded = false } = {}) {
   return html`<section class="curve" aria-labelledby=${embedded ? captionId : `${prefix}curve-heading`}>
     ${embedded ? nothing : heading}
     <figure>
-      <figcaption id=${captionId}>${finding(app, rows)}</figcaption>
+      <figcaption id=${captionId}>${[limits(app, rows, capacity), finding(app, rows)].filter(Boolean).join(" ")}</figcaption>
       <div class="chart-room">${guard([app.curve, estimate, unit, t, app.chartWidth], draw)}</div>
       ${
-        estimate.allocated
+        rows[0].allocated !== undefined && estimate.allocated
           ? html`<ul class="chart-key">
               <li>
                 <svg aria-hidden="true" width="28" height="10">

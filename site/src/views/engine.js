@@ -2,8 +2,9 @@
 
 import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
-import { engineName } from "../messages.js";
-import { messages } from "./fields.js";
+import { bytesText } from "../format.js";
+import { engineName, formatName } from "../messages.js";
+import { countField, fractionField, messages } from "./fields.js";
 
 /** What stands for "not said": the engine's default, by value where it has one. */
 function unsaid(t, fallback) {
@@ -63,6 +64,76 @@ function engineOption(app, actions, option) {
   </div>`;
 }
 
+/** What each engine calls the settings that the page has in common for all of them. */
+const NAMES = {
+  vllm: {
+    memory_fraction: "--gpu-memory-utilization",
+    block_tokens: "--block-size",
+    batched_tokens: "--max-num-batched-tokens",
+  },
+  sglang: {
+    memory_fraction: "--mem-fraction-static",
+    block_tokens: "--page-size",
+    batched_tokens: "--chunked-prefill-size",
+  },
+  tensorrt_llm: {
+    memory_fraction: "free_gpu_memory_fraction",
+    block_tokens: "tokens_per_block",
+    batched_tokens: "max_num_tokens",
+  },
+  llama_cpp: { batched_tokens: "-ub" },
+};
+
+/** The memory rules: what the engine may take, and what else is in the way. */
+function memoryFields(app, actions) {
+  const {
+    t,
+    scenario,
+    goodPlan: plan,
+    view: { unit },
+  } = app;
+  const names = NAMES[scenario.engine] ?? {};
+  const count = (field, extra = {}) => countField(app, actions, { field, optional: true, name: names[field], ...extra });
+  const known = (bytes) => (plan ? t("placeholder.auto_is", { value: `≈ ${bytesText(bytes(plan), unit)}` }) : undefined);
+  return html`${names.memory_fraction ? fractionField(app, actions, { field: "memory_fraction", name: names.memory_fraction }) : nothing}
+    ${names.block_tokens ? count("block_tokens") : nothing} ${names.batched_tokens ? count("batched_tokens") : nothing}
+    ${weightFormat(app, actions)}
+    ${count("weight_bytes", { placeholder: known(({ weights }) => weights.total_bytes) })}
+    ${count("reserve_bytes", {
+      placeholder: known(({ rank }) => rank.reserve_bytes),
+      hint: plan
+        ? t("hint.reserve_range", {
+            low: bytesText(plan.reserve.low_bytes, unit),
+            high: bytesText(plan.reserve.high_bytes, unit),
+          })
+        : t("hint.reserve_bytes"),
+    })}
+    ${count("pool_bytes", { hint: t("hint.pool_bytes") })}`;
+}
+
+function weightFormat(app, actions) {
+  const { t, scenario, data } = app;
+  const { invalid, describedBy, lines } = messages(app, "weight_format");
+  const value = scenario.weight_format;
+  const own = app.goodPlan?.formats.weights;
+  const automatic = own && value === null ? t("format.auto_is", { format: formatName(t, own) }) : t("format.auto");
+  return html`<div class="field">
+    <label for="weight_format">${t("field.weight_format")}</label>
+    <select
+      id="weight_format"
+      aria-invalid=${String(invalid)}
+      aria-describedby=${describedBy}
+      .value=${live(value ?? "")}
+      @change=${(event) => actions.choose("weight_format", event.target.value || null)}
+    >
+      <option value="" ?selected=${value === null}>${automatic}</option>
+      ${data.weight_formats.map((id) => html`<option value=${id} ?selected=${value === id}>${formatName(t, id)}</option>`)}
+    </select>
+    <span id="weight_format-hint" class="hint" hidden></span>
+    ${lines}
+  </div>`;
+}
+
 export function engineFields(app, actions) {
   const { t, scenario, options } = app;
   const engines = options?.engines ?? [];
@@ -85,6 +156,7 @@ export function engineFields(app, actions) {
       <span id="engine-hint" class="hint">${t("hint.engine")}</span>${lines}
     </div>
     ${engine && engine.versions.length > 1 ? versionField(app, actions, engine) : nothing}
+    ${scenario.gpu ? memoryFields(app, actions) : nothing}
     ${engine && engine.options.length > 0 ? settings(app, actions, engine) : nothing}`;
 }
 

@@ -3,7 +3,7 @@
 import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
 import { fieldOf, kvRoles } from "../fields.js";
-import { integer, parseCount } from "../format.js";
+import { integer, readerOf } from "../format.js";
 import { errorText, formatName, warningText } from "../messages.js";
 
 /** Error and warning lines of one field, with the ids that describe it. */
@@ -17,9 +17,12 @@ export function messages(app, field) {
   const errors = [];
   if (entry) errors.push(t(`entry.${entry.code}`, entry.params));
   if (app.error && fieldOf(app.error, app.errorScenario) === field) errors.push(errorText(t, app.error, unit));
+  // What is wrong with the model as a whole is in the verdict.
+  const refusal = app.planCurrent && field !== "model" ? app.planned.plan?.error : null;
+  if (refusal && fieldOf(refusal, app.asked) === field) errors.push(errorText(t, refusal, unit));
   const warnings = app.answer.stale
     ? []
-    : (app.answer.estimate.warnings ?? [])
+    : app.warnings
         .filter((warning) => fieldOf(warning, scenario) === field)
         .map((warning) => warningText(t, warning, unit));
   return {
@@ -40,20 +43,23 @@ function suggestions(app) {
   );
 }
 
-export function countField(app, actions, { field, chips = [], chipLabel = integer, optional = false, hint }) {
+export function countField(app, actions, { field, chips = [], chipLabel = integer, optional = false, hint, placeholder, name }) {
   const { t } = app;
   const { invalid, describedBy, lines } = messages(app, field);
   const typed = app.typed[field];
   const value = app.scenario[field];
-  const read = typed === undefined ? null : parseCount(typed);
+  const read = typed === undefined ? null : readerOf(field)(typed);
+  const echoKey = `echo.${field}.other`;
   // What was understood, where it isn't what stands there already.
   const echo =
     read !== null && typed.trim() !== integer(read) && typed.trim() !== String(read)
-      ? t.count(`echo.${field}`, read, { count: integer(read) })
+      ? t.has(echoKey)
+        ? t.count(`echo.${field}`, read, { count: integer(read) })
+        : `= ${integer(read)}`
       : (hint ?? "");
   const shown = typed ?? (value === null ? "" : integer(value));
   return html`<div class="field">
-    <label for=${field}>${t(`field.${field}`)}</label>
+    <label for=${field}>${t(`field.${field}`)}${name ? html` <code>${name}</code>` : nothing}</label>
     <div class="count">
       <input
         id=${field}
@@ -61,7 +67,7 @@ export function countField(app, actions, { field, chips = [], chipLabel = intege
         inputmode="numeric"
         autocomplete="off"
         spellcheck="false"
-        placeholder=${optional ? t(`placeholder.${field}`) : nothing}
+        placeholder=${optional ? (placeholder ?? t(`placeholder.${field}`)) : nothing}
         value=${shown}
         .value=${live(shown)}
         aria-invalid=${String(invalid)}
@@ -130,6 +136,32 @@ export function formatField(app, actions, field, part) {
     >
       ${formatOptions(app, field, part)}
     </select>
+    <span id="${field}-hint" class="hint" hidden></span>
+    ${lines}
+  </div>`;
+}
+
+/** A share of memory, under the engine's own name for it. */
+export function fractionField(app, actions, { field, name }) {
+  const { t } = app;
+  const { invalid, describedBy, lines } = messages(app, field);
+  const shown = app.typed[field] ?? app.scenario[field] ?? "";
+  return html`<div class="field">
+    <label for=${field}>${t(`field.${field}`)}${name ? html` <code>${name}</code>` : nothing}</label>
+    <input
+      id=${field}
+      type="text"
+      inputmode="decimal"
+      autocomplete="off"
+      spellcheck="false"
+      placeholder=${t(`placeholder.${field}`)}
+      value=${shown}
+      .value=${live(String(shown))}
+      aria-invalid=${String(invalid)}
+      aria-describedby=${describedBy}
+      @input=${(event) => actions.typeFraction(field, event.target.value)}
+      @blur=${() => actions.settleCount(field)}
+    />
     <span id="${field}-hint" class="hint" hidden></span>
     ${lines}
   </div>`;

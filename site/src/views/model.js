@@ -2,8 +2,9 @@
 
 import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
-import { modelField } from "../combobox.js";
+import { comboField } from "../combobox.js";
 import { integer, parameterCount } from "../format.js";
+import { MODEL } from "../kinds.js";
 import { attentionName } from "../messages.js";
 import { layerKinds, messages } from "./fields.js";
 
@@ -79,7 +80,7 @@ export function modelInput(app, actions) {
   const model = messages(app, "model");
   return html`<div class="field">
     <label for="model">${app.t("field.model")}</label>
-    ${modelField(app, actions, model)}
+    ${comboField(app, actions, MODEL, model)}
     <p id="model-hint" class="hint model-facts">${modelFacts(app)}</p>
     ${model.lines}
   </div>`;

@@ -40,10 +40,9 @@ export function notices(app, actions, { all = false } = {}) {
     t,
     view: { unit },
     scenario,
-    answer: { estimate },
   } = app;
   const elsewhere = (message, asked) => !all && shownFieldOf(app, message, asked) !== null;
-  const warnings = (estimate.warnings ?? []).filter((warning) => !elsewhere(warning, scenario));
+  const warnings = app.warnings.filter((warning) => !elsewhere(warning, scenario));
   const errors = app.error && !elsewhere(app.error, app.errorScenario) ? [app.error] : [];
   const items = [
     ...errors.map((error) => html`<li class="notice error">${errorText(t, error, unit)}</li>`),

@@ -3,29 +3,65 @@
 import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
 import { embedCode, embedPreview } from "../embed.js";
-import { toParams } from "../state.js";
+import { toParams, toPlanParams } from "../state.js";
 
 export const TABS = ["link", "embed", "cli", "python", "json"];
 
-const CLI_FLAGS = [
-  ["tokens", "--tokens"],
-  ["sequences", "--sequences"],
-  ["kv_format", "--kv-format"],
-  ["indexer_format", "--indexer-format"],
-  ["state_format", "--state-format"],
-  ["encoder_tokens", "--encoder-tokens"],
-  ["checkpoint_interval", "--checkpoint-interval"],
-  ["engine", "--engine"],
-  ["engine_version", "--engine-version"],
-];
+/** Parameters that the command line takes as words, in its own order; each under its own name. */
+const CLI_PARAMS = {
+  estimate: [
+    "tokens",
+    "sequences",
+    "kv_format",
+    "indexer_format",
+    "state_format",
+    "encoder_tokens",
+    "checkpoint_interval",
+    "engine",
+    "engine_version",
+  ],
+  plan: [
+    "gpu",
+    "gpus",
+    "memory_mib",
+    "engine",
+    "engine_version",
+    "tp",
+    "pp",
+    "dp",
+    "dcp",
+    "context",
+    "concurrency",
+    "kv_format",
+    "indexer_format",
+    "state_format",
+    "weight_format",
+    "weight_bytes",
+    "block_tokens",
+    "batched_tokens",
+    "memory_fraction",
+    "reserve_bytes",
+    "pool_bytes",
+    "shared_prefix",
+  ],
+};
+const flagOf = (name) => `--${name.replace(/_/g, "-")}`;
+
+/** What is asked of kvcore: a plan where there is a GPU. */
+function question(scenario) {
+  const plan = toPlanParams(scenario);
+  return plan === null ? { method: "estimate", params: toParams(scenario) } : { method: "plan", params: plan };
+}
 
 const quoted = (value) =>
   /^[\w@%+=:,./-]+$/.test(String(value)) ? String(value) : `'${String(value).replace(/'/g, `'\\''`)}'`;
 
 export function cliCommand(scenario) {
-  const params = toParams(scenario);
-  const words = ["python3 -m kvcore estimate", params.model_text === undefined ? quoted(params.model) : "config.json"];
-  for (const [name, flag] of CLI_FLAGS) if (params[name] !== undefined) words.push(`${flag} ${quoted(params[name])}`);
+  const { method, params } = question(scenario);
+  const words = [`python3 -m kvcore ${method}`, params.model_text === undefined ? quoted(params.model) : "config.json"];
+  for (const name of CLI_PARAMS[method]) {
+    if (params[name] !== undefined) words.push(`${flagOf(name)} ${quoted(params[name])}`);
+  }
   if (params.no_state) words.push("--no-state");
   if (params.draft) words.push("--draft");
   for (const [name, value] of Object.entries(params.engine_options ?? {}))
@@ -46,17 +82,20 @@ const literal = (value) =>
         : JSON.stringify(value);
 
 export function pythonSnippet(scenario) {
-  const { model_text: custom, ...params } = toParams(scenario);
+  const {
+    method,
+    params: { model_text: custom, ...params },
+  } = question(scenario);
   const rows = Object.entries(params).map(([key, value]) => `    ${JSON.stringify(key)}: ${literal(value)},`);
   if (custom !== undefined) rows.unshift('    "model_text": Path("config.json").read_text(),');
   return [
     ...(custom === undefined ? [] : ["from pathlib import Path", ""]),
     "from kvcore import api",
     "",
-    'answer = api.call("estimate", {',
+    `answer = api.call(${JSON.stringify(method)}, {`,
     ...rows,
     "})",
-    'print(answer["total_bytes"])',
+    `print(answer[${method === "plan" ? '"verdict"' : '"total_bytes"'}])`,
   ].join("\n");
 }
 
@@ -65,7 +104,7 @@ function content(app, tab) {
   if (tab === "embed") return embedCode(app);
   if (tab === "cli") return cliCommand(app.scenario);
   if (tab === "python") return pythonSnippet(app.scenario);
-  return JSON.stringify(app.answer.estimate, null, 2);
+  return JSON.stringify(app.asked.gpu ? app.planned.plan : app.answer.estimate, null, 2);
 }
 
 function copyButton(app, actions, tab) {

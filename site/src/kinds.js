@@ -1,0 +1,49 @@
+/** What can be chosen from a list: a model, a GPU. */
+
+import { bytesText, parameterCount, shortTokens } from "./format.js";
+import { NO_GPU, OTHER_GPU } from "./gpus.js";
+import { attentionName } from "./messages.js";
+
+export const MODEL = {
+  id: "model",
+  find: (app, query) => app.search(query),
+  current: (app) => app.scenario.model,
+  shown: (app) => app.modelName,
+  describe({ t }, model) {
+    const pieces = [];
+    if (model.parameters) pieces.push(parameterCount(model.parameters));
+    if (model.attention?.length) pieces.push(attentionName(t, model.attention));
+    if (model.max_context) pieces.push(shortTokens(model.max_context));
+    return pieces.join(" · ");
+  },
+  familyName: ({ t }, family) => family || t("model.other_family"),
+  label: "model.label",
+  showAll: "model.show_all",
+  none: "model.none",
+};
+
+const special = ({ t }) => [
+  { id: NO_GPU, name: t("gpu.none"), family: "" },
+  { id: OTHER_GPU, name: t("gpu.own"), family: "" },
+];
+
+export const GPU = {
+  id: "gpu",
+  find: (app, query) => app.gpus.search(query, special(app)),
+  current: (app) => app.gpu?.id ?? app.scenario.gpu ?? NO_GPU,
+  shown(app) {
+    const { gpu } = app.scenario;
+    if (!gpu) return app.t("gpu.none");
+    return gpu === OTHER_GPU ? app.t("gpu.own") : (app.gpu?.name ?? gpu);
+  },
+  describe({ t, view: { unit } }, { id, memory_bytes: bytes }) {
+    if (id === NO_GPU || id === OTHER_GPU) return "";
+    return bytes === null ? t("gpu.unknown_memory") : bytesText(bytes, unit);
+  },
+  familyName: ({ t }, family) => family || t("gpu.by_hand"),
+  label: "gpu.label",
+  showAll: "gpu.show_all",
+  none: "gpu.no_match",
+};
+
+export const KINDS = { model: MODEL, gpu: GPU };
