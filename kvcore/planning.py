@@ -10,7 +10,8 @@ from kvcore import accelerators, catalog, parameters, weights
 from kvcore.accelerators import OTHER, Accelerator
 from kvcore.deployment import Parallelism, parallelism
 from kvcore.engines.base import Engine, Pool, Settings
-from kvcore.errors import InvalidArgument, KvcoreError, MissingField, Notice
+from kvcore.errors import InvalidArgument, KvcoreError, MissingField
+from kvcore.listing import notices_json
 from kvcore.model import Model
 from kvcore.params import (
     FORMATS,
@@ -303,13 +304,9 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
         "max_requests": found.max_requests,
         "max_context": found.max_context,
         "min_gpus": found.min_gpus,
-        "warnings": _notices_json(found.notices),
+        "warnings": notices_json(found.notices),
     }
 
 
 def _request_blocks(pool: Pool | None) -> int:
     return sum(group.blocks_per_request for group in pool.groups) if pool else 0
-
-
-def _notices_json(found: tuple[Notice, ...]) -> list[Json]:
-    return [notice.to_json() for notice in found]

@@ -44,6 +44,8 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
+    """One generation: a model, what it holds, and how its caches are run."""
+
     model: Model
     family: str
     scope: Scope
