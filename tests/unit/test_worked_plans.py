@@ -193,3 +193,26 @@ def test_an_m4_max_gives_its_gpu_what_macos_logged() -> None:
     # 131,072 tokens are a multiple of MLX's step of 256.
     assert answer["request"]["allocated_bytes"] == 131072 * 131072
     assert answer["verdict"] == "fits"
+
+
+@pytest.mark.parametrize(
+    ("draft", "layers", "heads", "width", "percent"),
+    [("llama-3.1-8b", 32, 8, 128, 40), ("llama-3.2-1b", 16, 8, 64, 10)],
+)
+def test_a_draft_model_keeps_its_own_cache(
+    draft: str, layers: int, heads: int, width: int, percent: int
+) -> None:
+    """Beside Llama 3.1 70B an 8B adds 40% of its cache, a 1B 10%; both are cut by 8."""
+    alone = vllm("llama-3.1-70b", tp=8, context=131072)
+    beside = vllm("llama-3.1-70b", tp=8, context=131072, draft_model=draft)
+    extra = layers * heads * 2 * width * 2 * 131072 // 8
+    cache = alone["request"]["allocated_bytes"]
+    assert beside["request"]["allocated_bytes"] == cache + extra
+    assert extra * 100 == cache * percent
+
+
+def test_a_draft_model_adds_its_weights() -> None:
+    alone = plan("llama-3.1-70b", gpus=8, engine="vllm")
+    beside = plan("llama-3.1-70b", gpus=8, engine="vllm", draft_model="llama-3.1-8b")
+    more = beside["weights"]["total_bytes"] - alone["weights"]["total_bytes"]
+    assert more == 8_030_261_248 * 2
