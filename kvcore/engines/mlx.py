@@ -110,7 +110,7 @@ class Mlx(Engine):
         items: dict[str, int] = {}
         for spec, count in groups_of(request):
             logical = _logical(request, spec)
-            _differ(items, "left_over_layers", count * sum(logical.values()))
+            _differ(items, "added_layers", count * sum(logical.values()))
             for component, kept, item in kept_of(request, spec):
                 known = logical.pop(component, 0)
                 components[component] += count * kept
@@ -118,7 +118,7 @@ class Mlx(Engine):
             _differ(items, "not_cached", -count * sum(logical.values()))
         for spec, count in model.groups:
             logical = _logical(request, spec)
-            _differ(items, "left_over_layers", -count * sum(logical.values()))
+            _differ(items, "added_layers", -count * sum(logical.values()))
         if scope.draft:
             drafts = sum(
                 count * sum(_logical(request, spec).values())

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from kvcore import formats as number_formats
 from kvcore.cache import Heads, LatentAttention, SlidingWindowAttention
 from kvcore.engines.base import Settings
-from kvcore.engines.mlx_models import EXPANDED, keeps_windows, type_of
+from kvcore.engines.mlx_models import (
+    EXPANDED,
+    LISTED,
+    OWN_ATTENTION,
+    keeps_windows,
+    type_of,
+)
 from kvcore.errors import (
     FormatRowMismatch,
     InvalidArgument,
@@ -109,21 +115,26 @@ def own_format(model: Model, dtype: NumberFormat, role: str) -> NumberFormat:
 
 
 def check_codes(model: Model, codes: Codes) -> None:
-    """Rotating caches cannot be quantised; groups must divide heads."""
+    """What cannot be quantised: turning windows, latents, two kinds of attention.
+
+    Groups must divide heads; caches of their own kind stay as they are.
+    """
     family = type_of(model)
+    if family in LISTED:
+        return
     for spec, _ in model.groups:
         if isinstance(spec, SlidingWindowAttention) and keeps_windows(family, model):
-            raise UnsupportedOption(
-                engine="MLX-LM",
-                option="kv_bits",
-                value=str(codes.bits),
-                reason="RotatingKVCache Quantization NYI",
-            )
+            _refuse(codes, "RotatingKVCache Quantization NYI")
         if isinstance(spec, LatentAttention) and family not in EXPANDED:
-            widths = (spec.kv_lora_rank, spec.qk_rope_head_dim)
-        elif isinstance(spec, Heads | LatentAttention):
-            widths = (spec.head_dim, spec.value_head_dim)
-        else:
-            continue
-        for width in widths:
-            codes.row_bytes(width, 2)
+            _refuse(codes, "latents are multiplied as they are")
+        if isinstance(spec, Heads | LatentAttention):
+            for width in (spec.head_dim, spec.value_head_dim):
+                codes.row_bytes(width, 2)
+    if family in OWN_ATTENTION:
+        _refuse(codes, f"the attention of {family} does not take quantised caches")
+
+
+def _refuse(codes: Codes, reason: str) -> NoReturn:
+    raise UnsupportedOption(
+        engine="MLX-LM", option="kv_bits", value=str(codes.bits), reason=reason
+    )

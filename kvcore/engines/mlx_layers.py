@@ -65,10 +65,20 @@ class Request:
 
 
 def groups_of(request: Request) -> tuple[Group, ...]:
-    """Layers as MLX-LM builds them: Ling's left-over layers are latent ones."""
-    model = request.model
-    if request.family != "bailing_hybrid":
-        return model.groups
+    """Layers as MLX-LM builds them: some keep more than the architecture asks for."""
+    if request.family == "bailing_hybrid":
+        return _without_left_over_states(request.model)
+    if request.family in DOUBLE_INDEXERS:
+        layers = request.model.num_layers
+        return tuple(
+            (spec, layers if isinstance(spec, IndexerKeys) else count)
+            for spec, count in request.model.groups
+        )
+    return request.model.groups
+
+
+def _without_left_over_states(model: Model) -> tuple[Group, ...]:
+    """Ling: layers past the last whole group are latent ones."""
     latent = [
         i
         for i, layer in enumerate(model.layers)
@@ -79,12 +89,12 @@ def groups_of(request: Request) -> tuple[Group, ...]:
     size = latent[0] + 1
     last = model.num_layers // size * size
     left = sum(1 for i in range(last, model.num_layers) if i not in latent)
-    moved = model.layers[latent[0]]
     kept = [
         (spec, count - left if isinstance(spec, RecurrentState) else count)
         for spec, count in model.groups
     ]
-    return (*kept, *((spec, left) for spec in moved)) if left else model.groups
+    added = tuple((spec, left) for spec in model.layers[latent[0]])
+    return (*kept, *added) if left else model.groups
 
 
 def kept_of(request: Request, spec: CacheSpec) -> Iterator[tuple[Component, int, str]]:

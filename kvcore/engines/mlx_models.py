@@ -83,6 +83,9 @@ LISTED: Final = frozenset(
 )
 """Types with several caches in a layer (CacheList): those are never quantised."""
 
+OWN_ATTENTION: Final = frozenset({"gemma2", "stablelm"})
+"""Types that multiply keys and queries themselves."""
+
 _FROM_GGUF: Final[Mapping[str, str]] = {
     architecture: kind for kind, architecture in reversed(list(FROM_CONFIG.items()))
 }
