@@ -22,6 +22,7 @@ from kvcore.engines.base import (
     Settings,
     no_bytes,
 )
+from kvcore.engines.case import Case
 from kvcore.engines.sglang_arguments import chunk_tokens
 from kvcore.engines.sglang_backends import asked_page, attention_groups
 from kvcore.engines.sglang_cells import drafts_uncounted
@@ -37,34 +38,11 @@ from kvcore.estimate import CacheFormats, Scope
 from kvcore.model import Model
 
 
-class _Key:
-    """A model and its settings as a cache key: the same objects."""
-
-    __slots__ = ("draft", "formats", "model", "settings")
-
-    def __init__(
-        self, model: Model, formats: CacheFormats, settings: Settings, draft: bool
-    ) -> None:
-        self.model = model
-        self.formats = formats
-        self.settings = settings
-        self.draft = draft
-
-    def _same(self) -> tuple[int, CacheFormats, int, bool]:
-        return id(self.model), self.formats, id(self.settings), self.draft
-
-    def __hash__(self) -> int:
-        return hash(self._same())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other._same() == self._same()
-
-
 @lru_cache(maxsize=256)
-def _server(key: _Key) -> Server:
-    check(key.model, key.settings)
-    check_options(key.model, key.settings)
-    return open_server(key.model, key.formats, key.settings, draft=key.draft)
+def _server(case: Case) -> Server:
+    check(case.model, case.settings)
+    check_options(case.model, case.settings)
+    return open_server(case.model, case.formats, case.settings, draft=case.draft)
 
 
 class SGLang(Engine):
@@ -109,7 +87,7 @@ class SGLang(Engine):
     def allocate(
         self, model: Model, scope: Scope, formats: CacheFormats, settings: Settings
     ) -> Allocation:
-        server = _server(_Key(model, formats, settings, scope.draft))
+        server = _server(Case(model, formats, settings, draft=scope.draft))
         demand = server.demand(
             requests_of_group(scope.sequences, settings), request_tokens(model, scope)
         )
@@ -129,7 +107,7 @@ class SGLang(Engine):
         pool_bytes: int,
         context: int,
     ) -> Pool:
-        server = _server(_Key(model, formats, settings, False))
+        server = _server(Case(model, formats, settings))
         cut = server.cut(pool_bytes)
         page, row = server.arguments.page, server.pools[0].row_bytes
         tokens = cut.sizes.tokens
