@@ -22,7 +22,7 @@ from kvcore.errors import (
 )
 from kvcore.formats import INDEX, KV, NumberFormat, RowLayout
 from kvcore.model import Model
-from kvcore.states import Mamba
+from kvcore.states import GatedLinearRecurrence, Mamba, RwkvMatrix
 
 BITS: Final = (2, 3, 4, 5, 6, 8)
 GROUPS: Final = (32, 64, 128)
@@ -107,11 +107,12 @@ def model_dtype(model: Model, kv: str) -> NumberFormat:
 
 
 def own_format(model: Model, dtype: NumberFormat, role: str) -> NumberFormat:
-    """States are f32, but for Mamba-1's; indexer keys are in the model's dtype."""
+    """States are f32 but for three kinds; indexer keys are in the model's dtype."""
     if role == "indexer":
         return dtype
-    mamba = any(isinstance(spec, Mamba) for spec, _ in model.groups)
-    return dtype if mamba else number_formats.find("fp32")
+    kept = (GatedLinearRecurrence, Mamba, RwkvMatrix)
+    plain = any(isinstance(spec, kept) for spec, _ in model.groups)
+    return dtype if plain else number_formats.find("fp32")
 
 
 def check_codes(model: Model, codes: Codes) -> None:

@@ -21,6 +21,7 @@ REMAPPED: Final[Mapping[str, str]] = {
     "kimi_k2": "deepseek_v3",
     "qwen2_5_vl": "qwen2_vl",
     "minimax_m2": "minimax",
+    "minimax_m3": "minimax_m3_vl",
     "iquestcoder": "llama",
     "xverse": "llama",
     "gemma4_unified": "gemma4",

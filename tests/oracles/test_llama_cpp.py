@@ -360,6 +360,21 @@ class TestPool:
         )
 
 
+def test_a_stated_context_bounds_a_plan() -> None:
+    """Whatever the memory: two requests of 8,192 in 16,384 cells, one as long."""
+    answer = api.call(
+        "plan",
+        {
+            "model": LLAMA,
+            "gpu": "h100-sxm",
+            "engine": "llama_cpp",
+            "context": 8192,
+            "engine_options": {"n_ctx": 16384},
+        },
+    )
+    assert (answer["max_requests"], answer["max_context"]) == (2, 16384)
+
+
 def test_models_without_an_architecture_are_refused() -> None:
     for name in ("whisper-base", "opt-1.3b", "deepseek-v4.1-flash"):
         answer = api.call("estimate", {"model": name, "engine": "llama_cpp"})
