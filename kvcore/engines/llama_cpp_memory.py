@@ -12,6 +12,7 @@ from typing import Final
 
 from kvcore.cache import CacheSpec, Component
 from kvcore.engines.base import no_bytes
+from kvcore.engines.items import differ, logical_components
 from kvcore.engines.llama_cpp_arch import DRAFTS_IN_MAIN, NO_MEMORY, ROLLBACK
 from kvcore.engines.llama_cpp_caches import (
     Rows,
@@ -26,7 +27,7 @@ from kvcore.engines.llama_cpp_caches import (
 )
 from kvcore.engines.llama_cpp_context import Context, Launch
 from kvcore.engines.llama_cpp_types import TYPES, GgmlType
-from kvcore.estimate import CacheFormats, Scope, copies_of, encoder_tokens, term_bytes
+from kvcore.estimate import CacheFormats, Scope
 from kvcore.model import Group, Layer, Model, grouped
 from kvcore.states import RecurrentState
 
@@ -76,11 +77,7 @@ class Memory:
 
     def add(self, component: Component, kept: int, logical: int, item: str) -> None:
         self.components[component] += kept
-        self.differ(item, kept - logical)
-
-    def differ(self, item: str, count: int) -> None:
-        if count:
-            self.items[item] = self.items.get(item, 0) + count
+        differ(self.items, item, kept - logical)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +174,7 @@ def _memory(request: Request, share: Share) -> Memory:
         _add_rows(memory, request, (spec, count), logical, request.types)
         if request.scope.state:
             _add_states(memory, request, (spec, count), logical)
-        memory.differ("not_cached", -count * sum(logical.values()))
+        differ(memory.items, "not_cached", -count * sum(logical.values()))
     if request.shape.architecture in DRAFTS_IN_MAIN:
         _add_unasked_drafts(memory, request, share.drafts)
     if share.first and request.model.ngram_history and request.scope.state:
@@ -190,14 +187,7 @@ def _memory(request: Request, share: Share) -> Memory:
 
 
 def _logical(request: Request, spec: CacheSpec) -> dict[Component, int]:
-    """Logical bytes of one layer, all sequences, by component."""
-    scope = request.scope
-    tokens = scope.tokens + request.model.extra_tokens
-    found: dict[Component, int] = {}
-    for term in spec.terms(tokens, encoder_tokens(request.model, scope)):
-        count = copies_of(term, scope) * term_bytes(term, request.formats)
-        found[term.component] = found.get(term.component, 0) + count * scope.sequences
-    return found
+    return logical_components(request.model, spec, request.scope, request.formats)
 
 
 def _add_rows(

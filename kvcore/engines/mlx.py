@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from kvcore import formats as number_formats
-from kvcore.cache import CacheSpec, Component
 from kvcore.engines.base import Allocation, Engine, Option, Settings, no_bytes
+from kvcore.engines.items import differ, logical_components
 from kvcore.engines.mlx_caches import Run
 from kvcore.engines.mlx_formats import (
     PLAIN,
@@ -31,7 +31,7 @@ from kvcore.errors import (
     UnsupportedFormat,
     UnsupportedOption,
 )
-from kvcore.estimate import CacheFormats, Scope, copies_of, encoder_tokens, term_bytes
+from kvcore.estimate import CacheFormats, Scope
 from kvcore.model import Model
 
 VERSION: Final = "0.32.2"
@@ -109,22 +109,22 @@ class Mlx(Engine):
         components = no_bytes()
         items: dict[str, int] = {}
         for spec, count in groups_of(request):
-            logical = _logical(request, spec)
-            _differ(items, "added_layers", count * sum(logical.values()))
+            logical = logical_components(model, spec, scope, formats)
+            differ(items, "added_layers", count * sum(logical.values()))
             for component, kept, item in kept_of(request, spec):
                 known = logical.pop(component, 0)
                 components[component] += count * kept
-                _differ(items, item, count * (kept - known))
-            _differ(items, "not_cached", -count * sum(logical.values()))
+                differ(items, item, count * (kept - known))
+            differ(items, "not_cached", -count * sum(logical.values()))
         for spec, count in model.groups:
-            logical = _logical(request, spec)
-            _differ(items, "added_layers", -count * sum(logical.values()))
+            logical = logical_components(model, spec, scope, formats)
+            differ(items, "added_layers", -count * sum(logical.values()))
         if scope.draft:
             drafts = sum(
-                count * sum(_logical(request, spec).values())
+                count * sum(logical_components(model, spec, scope, formats).values())
                 for spec, count in model.draft_groups
             )
-            _differ(items, "not_cached", -drafts)
+            differ(items, "not_cached", -drafts)
         return Allocation(components=components, items=items)
 
     def _request(
@@ -152,20 +152,3 @@ class Mlx(Engine):
             ),
             codes=codes_of(formats.kv) if started else None,
         )
-
-
-def _logical(request: Request, spec: CacheSpec) -> dict[Component, int]:
-    """Logical bytes of one layer, all sequences, by component."""
-    scope = request.scope
-    found: dict[Component, int] = {}
-    for term in spec.terms(request.tokens, encoder_tokens(request.model, scope)):
-        count = copies_of(term, scope) * term_bytes(term, request.formats)
-        found[term.component] = found.get(term.component, 0) + count * scope.sequences
-    return found
-
-
-def _differ(items: dict[str, int], item: str, count: int) -> None:
-    """Add to what MLX-LM keeps beyond the logical bytes; nothing is left unsaid."""
-    total = items.pop(item, 0) + count
-    if total:
-        items[item] = total
