@@ -108,11 +108,11 @@ def scenario_of(params: Params) -> Scenario:
 def _counts(
     params: Params, config: Mapping[str, object], model: Model
 ) -> parameters.ParameterCounts | None:
-    """Parameters by part; None where a stated pool makes them unnecessary."""
+    """Parameters by part; None where stated bytes make them unnecessary."""
     try:
         return parameters.count(config, model)
     except KvcoreError:
-        if params.get("pool_bytes") is None:
+        if params.get("pool_bytes") is None and params.get("weight_bytes") is None:
             raise
         return None
 
@@ -217,11 +217,14 @@ def _weights(
     """Bytes as given, of the known checkpoint, or counted in a format."""
     name = params.text("weight_format", "auto")
     if counts is None:
+        stated = _optional(params, "weight_bytes", 0)
+        # Parts nobody can tell apart are cut like matrices.
+        parts = {**dict.fromkeys(weights.PARTS, 0), "dense_mlp": stated or 0}
         return WeightBytes(
-            total=0,
-            parts=dict.fromkeys(weights.PARTS, 0),
+            total=stated or 0,
+            parts=parts,
             format="unknown",
-            source="unknown",
+            source="unknown" if stated is None else "given",
         )
     fmt = (
         weights.format_of(config, model.kv_format)
