@@ -126,13 +126,17 @@ class TensorRTLLM(Engine):
         pool_bytes: int,
         context: int,
     ) -> Pool:
-        stage = max(
-            _stages(Case(model, formats, settings)),
-            key=lambda stage: (
-                stage.state_bytes + sum(b.block_bytes for b in stage.buffers)
+        # The ranks agree on what the scarcest of them holds.
+        found = min(
+            (
+                cut(stage, model, settings, pool_bytes=pool_bytes, context=context)
+                for stage in _stages(Case(model, formats, settings))
+            ),
+            key=lambda pools: (
+                _concurrency(pools, model, settings, context),
+                -sum(buffer.block_bytes for buffer in pools.stage.buffers),
             ),
         )
-        found = cut(stage, model, settings, pool_bytes=pool_bytes, context=context)
         block = block_tokens(model, settings)
         main = found.cuts[-1] if found.cuts else None
         return Pool(

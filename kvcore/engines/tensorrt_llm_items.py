@@ -9,7 +9,8 @@ from kvcore.cache import CacheSpec, Component
 from kvcore.engines.base import Settings, no_bytes
 from kvcore.engines.none import rank_term
 from kvcore.engines.tensorrt_llm_buffers import Stage
-from kvcore.engines.tensorrt_llm_models import attention_ranks
+from kvcore.engines.tensorrt_llm_models import attention_ranks, is_compressed
+from kvcore.engines.tensorrt_llm_options import asked_windows
 from kvcore.engines.tensorrt_llm_pools import Held
 from kvcore.estimate import (
     CacheFormats,
@@ -31,19 +32,23 @@ def items_of(
 ) -> Mapping[str, int]:
     """Bytes by code; they sum to the allocation less the rank's logical bytes.
 
-    `window_reserve`: blocks beyond a window, or window layers in full; `state_slots`:
-    states beyond one a request, and compressors'; `page_padding`: values as wide as
-    keys; `pool_split`: what fixed shares leave unused; `blocks`: all else, whole
-    blocks and heads that are kept more often than they must be.
+    `window_reserve`: blocks beyond a window, window layers in full, or what windows
+    that were asked for leave out; `state_slots`: states beyond one a request;
+    `compressor_states`: DeepSeek-V4's; `page_padding`: values as wide as keys;
+    `pool_split`: what fixed shares leave unused; `blocks`: all else, whole blocks and
+    heads that are kept more often than they must be.
     """
     logical = _logical(held.stage, model, scope, formats, settings, requests)
     extra = {
         component: count - logical[component] - held.unused[component]
         for component, count in held.components.items()
     }
+    windowed: tuple[Component, ...] = ("window",)
+    if asked_windows(settings):
+        windowed = ("window", "kv", "draft")
     found = {
-        "window_reserve": extra["window"] - held.padding["window"],
-        "state_slots": extra["state"],
+        "window_reserve": sum(extra[c] - held.padding[c] for c in windowed),
+        "compressor_states" if is_compressed(model) else "state_slots": extra["state"],
         "page_padding": sum(held.padding.values()),
     }
     found["blocks"] = sum(extra.values()) - sum(found.values())
