@@ -121,10 +121,10 @@ def allocated(scenario: Scenario, requests: int, tokens: int) -> Allocation:
 
 
 def needed_bytes(scenario: Scenario, requests: int, tokens: int) -> int:
-    """The same in bytes, a shared prefix counted once.
+    """Bytes the pool must hold for `requests` of `tokens`.
 
-    Only caches that grow with tokens are shared, by whole blocks. A context that the
-    settings fix and that cannot hold the requests is an error: no memory helps.
+    A context that the settings fix and that cannot hold the requests is an error: no
+    memory helps.
     """
     held = allocated(scenario, requests, tokens)
     if any(notice.code == "context_too_small" for notice in held.notices):
@@ -134,6 +134,14 @@ def needed_bytes(scenario: Scenario, requests: int, tokens: int) -> int:
             value=str(tokens),
             reason="the context that the settings fix is smaller",
         )
+    return bytes_of(scenario, held, requests, tokens)
+
+
+def bytes_of(scenario: Scenario, held: Allocation, requests: int, tokens: int) -> int:
+    """An allocation in bytes, with what the engine keeps, a shared prefix counted once.
+
+    Only caches that grow with tokens are shared, by whole blocks.
+    """
     found = held.bytes_per_rank + held.reserved_bytes
     block = scenario.settings.block_tokens or 16
     shared = min(scenario.shared_prefix, tokens) // block * block

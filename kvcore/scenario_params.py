@@ -55,6 +55,7 @@ PLAN: Final = (
             "shared_prefix",
             "draft",
             "draft_model",
+            "draft_model_text",
         }
     )
 )
@@ -99,9 +100,7 @@ def scenario_of(params: Params) -> Scenario:
         fraction=_fraction(params),
         pool_bytes=_optional(params, "pool_bytes", 0),
         reserve_bytes=_optional(params, "reserve_bytes", 0),
-        shared_prefix=_at_least(
-            "shared_prefix", params.integer("shared_prefix", 0) or 0, 0
-        ),
+        shared_prefix=_shared_prefix(params, engine, settings),
     )
 
 
@@ -119,8 +118,10 @@ def _counts(
 
 def _draft_params(params: Params) -> Params | None:
     """What names a separate draft model, as `model` names the target."""
-    name = params.get("draft_model")
-    return None if name is None else Params({"model": name}, MODEL)
+    given = {name: params.get(f"draft_{name}") for name in MODEL}
+    if all(value is None for value in given.values()):
+        return None
+    return Params(given, MODEL)
 
 
 def _with_draft_model(
@@ -271,6 +272,15 @@ def _fraction(params: Params) -> float | None:
     if not 0 < value <= 1:
         raise invalid("memory_fraction", value, "a number above 0, up to 1")
     return float(value)
+
+
+def _shared_prefix(params: Params, engine: Engine, settings: Settings) -> int:
+    shared = _at_least("shared_prefix", params.integer("shared_prefix", 0) or 0, 0)
+    if shared and not engine.shares_prefixes(settings):
+        raise invalid(
+            "shared_prefix", shared, f"0: {engine.id} keeps a prefix per request here"
+        )
+    return shared
 
 
 def _optional(params: Params, name: str, minimum: int) -> int | None:

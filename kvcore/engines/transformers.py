@@ -125,6 +125,9 @@ class Transformers(Engine):
                 )
         return found
 
+    def shares_prefixes(self, settings: Settings) -> bool:
+        return False
+
     def allocate(
         self, model: Model, scope: Scope, formats: CacheFormats, settings: Settings
     ) -> Allocation:

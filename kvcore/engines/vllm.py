@@ -115,6 +115,9 @@ class Vllm(Engine):
     def batched_tokens(self, settings: Settings) -> int:
         return batched_tokens(settings)
 
+    def shares_prefixes(self, settings: Settings) -> bool:
+        return settings.options["enable_prefix_caching"] is not False
+
     def budget(
         self, memory: RankMemory, model: Model, settings: Settings
     ) -> tuple[int, int]:

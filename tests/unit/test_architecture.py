@@ -53,9 +53,9 @@ ARROWS: Final = {
     "scenario_params",
     "listing": "errors params catalog model formats engines accelerators",
     "evidence": "errors datafiles params",
-    "api": "errors params listing scenario_params pooling planning evidence catalog importers parameters model "
-    "estimate formula formats engines accelerators deployment weights plan levers "
-    "decode workload reuse logs units",
+    "api": "errors params listing scenario_params pooling planning evidence catalog "
+    "importers parameters model estimate formula formats engines "
+    "accelerators deployment weights plan levers decode workload reuse logs units",
     "__main__": "errors units api",
     "__init__": "",
 }

@@ -216,3 +216,47 @@ def test_a_draft_model_adds_its_weights() -> None:
     beside = plan("llama-3.1-70b", gpus=8, engine="vllm", draft_model="llama-3.1-8b")
     more = beside["weights"]["total_bytes"] - alone["weights"]["total_bytes"]
     assert more == 8_030_261_248 * 2
+
+
+def test_a_shared_prefix_is_kept_once() -> None:
+    """32 KiB x 4 of cache a token: the prefix once, the rest of each of 60 requests."""
+    answer = vllm("llama-3.1-8b", context=9984, concurrency=60, shared_prefix=4992)
+    block = 131072 * 16
+    needed = (312 + 60 * (624 - 312) + 1) * block  # and the null block
+    assert answer["rank"]["used_bytes"] == needed
+    assert needed <= POOL < 60 * 624 * block
+    assert answer["verdict"] == "tight"
+    assert answer["short_bytes"] == 0
+    assert answer["max_requests"] >= 60
+
+
+@pytest.mark.parametrize(
+    ("engine", "options"),
+    [("vllm", {"enable_prefix_caching": False}), ("transformers", {})],
+)
+def test_a_prefix_is_not_shared_by_who_keeps_it_per_request(
+    engine: str, options: dict[str, bool]
+) -> None:
+    asked = {"model": "llama-3.1-8b", "gpu": "h100", "shared_prefix": 4992}
+    answer = api.call("plan", {**asked, "engine": engine, "engine_options": options})
+    assert answer["error"]["params"]["argument"] == "shared_prefix"
+
+
+def test_a_rank_keeps_whole_heads_where_they_do_not_divide() -> None:
+    """4 KV heads over 3 ranks: one rank has two of them."""
+    answer = plan("qwen3.5-27b", gpus=3, context=1000)
+    assert answer["allocated"]["components"]["kv"] == 16 * 2 * 2 * 256 * 2 * 1000
+
+
+def test_tokens_are_not_cut_without_an_engine() -> None:
+    asked = {"model": "deepseek-v3", "gpu": "h200", "gpus": 8, "dcp": 8}
+    answer = api.call("plan", asked)
+    assert answer["error"]["code"] == "unsupported_option"
+
+
+@pytest.mark.parametrize("engine", ["none", "transformers"])
+def test_a_fraction_counts_where_the_engine_has_no_rule(engine: str) -> None:
+    half = plan("llama-3.1-8b", engine=engine, memory_fraction=0.5)["rank"]
+    assert half["usable_bytes"] == half["memory_bytes"] // 2
+    kept = half["weight_bytes"] + half["reserve_bytes"]
+    assert half["pool_bytes"] == half["usable_bytes"] - kept
