@@ -33,7 +33,8 @@ from kvcore.engines.sglang_lines import groups, log_lines
 from kvcore.engines.sglang_memory import budget, static_fraction
 from kvcore.engines.sglang_options import OPTIONS
 from kvcore.engines.sglang_server import Held, Server, open_server, request_tokens
-from kvcore.errors import Notice
+from kvcore.engines.sglang_versions import NEWEST, OLDER, older
+from kvcore.errors import Notice, UnsupportedOption
 from kvcore.estimate import CacheFormats, Scope
 from kvcore.model import Model
 
@@ -42,6 +43,13 @@ from kvcore.model import Model
 def _server(case: Case) -> Server:
     check(case.model, case.settings)
     check_options(case.model, case.settings)
+    if case.draft and case.model.draft_layers and older(case.settings):
+        raise UnsupportedOption(
+            engine="sglang",
+            option="draft",
+            value=True,
+            reason=f"drafts of {case.settings.version} are not computed here",
+        )
     return open_server(case.model, case.formats, case.settings, draft=case.draft)
 
 
@@ -54,7 +62,7 @@ class SGLang(Engine):
     """
 
     id: ClassVar[str] = "sglang"
-    versions: ClassVar[tuple[str, ...]] = ("0.5.23",)
+    versions: ClassVar[tuple[str, ...]] = (NEWEST, *OLDER)
     captures_graphs: ClassVar[bool] = True
     spreads_experts: ClassVar[bool] = True
     attention_dp_option: ClassVar[str | None] = "enable_dp_attention"

@@ -26,6 +26,7 @@ from kvcore.engines.sglang_models import (
     splits_windows,
 )
 from kvcore.engines.sglang_options import flag, integer, number, text
+from kvcore.engines.sglang_versions import chunk, older
 from kvcore.formats import NumberFormat
 from kvcore.model import Model
 
@@ -85,6 +86,7 @@ class Arguments:
     drafting: Drafting | None
     fp4_workspace: bool
     fp4_scales_twice: bool
+    dtype_printed: bool
 
     @property
     def kv_ranks(self) -> int:
@@ -137,7 +139,8 @@ def resolve(
         context=integer(settings, "context_length")
         or model.max_context
         or UNSTATED_CONTEXT,
-        split_windows=splits_windows(model)
+        split_windows=older(settings) is None
+        and splits_windows(model)
         and not flag(settings, "disable_hybrid_swa_memory"),
         swa_ratio=swa_ratio(model, ratio),
         swa_ratio_given=ratio is not None or fixed_ratio(model),
@@ -154,6 +157,7 @@ def resolve(
         drafting=drafting,
         fp4_workspace=fp8_prefill,
         fp4_scales_twice=fp8_prefill and is_sm100(settings),
+        dtype_printed=older(settings) is None,
     )
 
 
@@ -203,6 +207,9 @@ def chunk_tokens(settings: Settings) -> int:
     if asked is not None:
         return asked
     memory = settings.device.memory_mib
+    version = older(settings)
+    if version is not None:
+        return chunk(version, memory)
     if memory is None:
         return 8192
     return next((chunk for limit, chunk in CHUNKS if memory < limit), 16384)

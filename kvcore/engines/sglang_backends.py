@@ -21,6 +21,7 @@ from kvcore.engines.sglang_models import (
     keeps_latents,
 )
 from kvcore.engines.sglang_options import flag, integer, text
+from kvcore.engines.sglang_versions import older, page
 from kvcore.errors import InvalidArgument
 from kvcore.formats import NumberFormat
 from kvcore.model import Model
@@ -49,6 +50,9 @@ def page_size(model: Model, settings: Settings, kv: NumberFormat) -> int:
     nvfp4 is decoded by trtllm_mha whatever the backend is.
     """
     name = class_of(model)
+    version = older(settings)
+    if version is not None:
+        return page(version, settings, asked_page(settings))
     if is_compressed(model):
         return 256
     if has_sparse_latents(model) or name == "Qwen4ExpForConditionalGeneration":

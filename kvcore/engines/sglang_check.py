@@ -20,6 +20,7 @@ from kvcore.engines.sglang_models import (
 )
 from kvcore.engines.sglang_options import flag, text
 from kvcore.engines.sglang_states import check_states
+from kvcore.engines.sglang_versions import check_older, older
 from kvcore.errors import DoesNotShard, Notice, UnsupportedModel, UnsupportedOption
 from kvcore.model import Model
 
@@ -38,6 +39,9 @@ OWN_FAMILIES = ("glm5_next", "qwen4_exp", "inkling2", "lfm3", "mistral_large4")
 
 def check(model: Model, settings: Settings) -> None:
     """Raise what SGLang would refuse: a typed error that names what is legal."""
+    version = older(settings)
+    if version is not None:
+        check_older(version, model, settings)
     _model(model)
     groups = attention_groups(settings)
     if settings.tp % groups:

@@ -26,6 +26,8 @@ from kvcore.engines.sglang_models import (
     keeps_latents,
 )
 from kvcore.engines.sglang_options import KV_DTYPES, text
+from kvcore.engines.sglang_versions import KV_DTYPES as OLDER_DTYPES
+from kvcore.engines.sglang_versions import older
 from kvcore.errors import InvalidArgument, UnsupportedFormat
 from kvcore.estimate import CacheFormats
 from kvcore.formats import NumberFormat
@@ -45,6 +47,11 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """SGLang's name -> the format of a row."""
+
+SIXTEEN_BIT: Final[Mapping[str, str]] = MappingProxyType(
+    {"fp16": "fp16", "float16": "fp16", "bf16": "bf16", "bfloat16": "bf16"}
+)
+"""Names of what `auto` may be, so that it can be asked for by name."""
 
 FP4_BLOCKS: Final = NumberFormat(
     id="fp4_mx_block16",
@@ -75,6 +82,8 @@ DTYPE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 
 def legal_names(model: Model, settings: Settings) -> tuple[str, ...]:
     """Values of `--kv-cache-dtype` this model's cache can be kept in."""
+    if older(settings) is not None:
+        return OLDER_DTYPES
     if is_compressed(model):
         return ("auto", "fp8_e4m3")
     if has_sparse_latents(model):
@@ -143,7 +152,7 @@ def _auto(model: Model, settings: Settings) -> NumberFormat:
 def _stored(model: Model, name: str, settings: Settings) -> NumberFormat:
     legal = legal_names(model, settings)
     served = _auto(model, settings)
-    if name in ("fp16", "float16") and served.id == "fp16":
+    if SIXTEEN_BIT.get(name) == served.id:
         return served
     key = "fp8_e4m3" if name in ("fp8", "fp8_ds_mla") else name
     if key not in legal:

@@ -66,7 +66,8 @@ def _pools(server: Server, cut: Cut, budget: int) -> Iterator[str]:
         if server.cells[0].full_bytes:
             rows = pool.buffers(cut.sizes)
             size = sum(rows.values()) - rows.get("draft", 0)
-            yield _line("KV Cache", dtype, tokens, *key_value_bytes(server, size))
+            shown = dtype if server.arguments.dtype_printed else None
+            yield _line("KV Cache", shown, tokens, *key_value_bytes(server, size))
         return
     window = cut.sizes.window_tokens
     cells = server.cells[0]
@@ -80,13 +81,16 @@ def _pools(server: Server, cut: Cut, budget: int) -> Iterator[str]:
     )
 
 
-def _line(name: str, dtype: str, tokens: int, key: int, value: int | None) -> str:
+def _line(
+    name: str, dtype: str | None, tokens: int, key: int, value: int | None
+) -> str:
     sizes = (
         f"KV size: {_gb(key)} GB"
         if value is None
         else f"K size: {_gb(key)} GB, V size: {_gb(value)} GB"
     )
-    return f"{name} is allocated. dtype: {dtype}, #tokens: {tokens}, {sizes}"
+    kept = f"dtype: {dtype}, " if dtype else ""
+    return f"{name} is allocated. {kept}#tokens: {tokens}, {sizes}"
 
 
 def key_value_bytes(server: Server, size: int) -> tuple[int, int | None]:

@@ -23,6 +23,7 @@ from kvcore.engines.sglang_models import (
     keeps_latents,
 )
 from kvcore.engines.sglang_options import flag, integer
+from kvcore.engines.sglang_versions import fraction, is_vision, older
 from kvcore.model import Model
 from kvcore.states import KimiDeltaAttention
 
@@ -68,6 +69,11 @@ def static_fraction(model: Model, settings: Settings) -> float:
     (card - reserved) / card, rounded to three digits, where reserved MiB are 512 + 1.5
     a prefilled token + 128 a rank + graphs, at least 10240 on cards above 60 GiB.
     """
+    version = older(settings)
+    if version is not None:
+        share = version.vision_share is None and is_vision(model)
+        found = fraction(version, model, settings)
+        return found * tower_factor(model) if share and model.vision_tower else found
     card = settings.device.memory_mib
     if card is None:
         return UNKNOWN_CARD
@@ -142,6 +148,11 @@ def vision_factor(model: Model) -> float:
     bare = class_of(model).startswith("Gemma4Unified") and model.vision_tower is None
     if bare or not sees(model):
         return 1.0
+    return tower_factor(model)
+
+
+def tower_factor(model: Model) -> float:
+    """The same of a class that sees."""
     layers, width = model.vision_tower or (None, None)
     if class_of(model).startswith("MiniMaxM3Sparse"):
         layers = width = None
@@ -155,8 +166,8 @@ def budget(memory: RankMemory, model: Model, settings: Settings) -> tuple[int, i
     Free memory before loading x fraction, less weights and what a vision model keeps
     for its embeddings. The reserve is not looked at: the fraction is its rule.
     """
-    fraction = memory.fraction or static_fraction(model, settings)
+    share = memory.fraction or static_fraction(model, settings)
     free = max(memory.total_bytes - RUNTIME_CONTEXT, 0)
-    static = int(free * fraction)
-    vision = VISION_CACHE if sees(model) else 0
+    static = int(free * share)
+    vision = VISION_CACHE if older(settings) is None and sees(model) else 0
     return static, max(static - memory.weight_bytes - vision, 0)

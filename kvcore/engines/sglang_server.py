@@ -37,6 +37,7 @@ from kvcore.engines.sglang_pools import (
     whole_pages,
 )
 from kvcore.engines.sglang_states import StatePool, state_pool
+from kvcore.engines.sglang_versions import older, older_stages
 from kvcore.errors import UnsupportedOption
 from kvcore.estimate import CacheFormats, Scope, encoder_tokens
 from kvcore.model import Model
@@ -169,7 +170,8 @@ def open_server(
 ) -> Server:
     """The server that settings describe."""
     arguments = resolve(model, settings, formats.kv, draft=draft)
-    layers = stages(model.num_layers, settings.pp)
+    whole = stages if older(settings) is None else older_stages
+    layers = whole(model.num_layers, settings.pp)
     if is_compressed(model):
         cells: tuple[Cells, ...] = tuple(Cells(full={}) for _ in layers)
         pools: tuple[TokenPool, ...] = tuple(
