@@ -168,21 +168,20 @@ def _sizes(params: Params, engine: Engine) -> Parallelism:
     given = {
         name: _optional(params, name, 1) for name in ("gpus", "tp", "pp", "dp", "dcp")
     }
+    options = engine.settings(
+        params.text("engine_version", "") or None, params.mapping("engine_options")
+    ).options
+    name = engine.attention_dp_option
+    groups = options.get("dp_size")
     return parallelism(
         given["gpus"],
         given["tp"],
         given["pp"],
-        given["dp"],
+        given["dp"] or (groups if isinstance(groups, int) else None),
         given["dcp"] or 1,
         layers_first=engine.layers_first,
-        attention_dp=_attention_dp(params, engine),
+        attention_dp=bool(name and options[name]),
     )
-
-
-def _attention_dp(params: Params, engine: Engine) -> bool:
-    name = engine.attention_dp_option
-    options = params.mapping("engine_options")
-    return bool(name and engine.settings(None, options).options[name])
 
 
 def _settings(

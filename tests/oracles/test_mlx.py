@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvcore import api
-from kvcore.engines.mlx_caches import Append, Chunked, Growing, Rotating
-from kvcore.engines.mlx_formats import Codes
+from kvcore.engines.mlx.caches import Append, Chunked, Growing, Rotating
+from kvcore.engines.mlx.formats import Codes
 
 Json = dict[str, Any]
 
