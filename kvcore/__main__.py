@@ -140,6 +140,9 @@ def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
         given["engine_options"] = dict(map(_option, arguments.engine_option))
     if hasattr(arguments, "model"):
         given.update(model_params(arguments.model))
+    if "draft_model" in given:
+        draft = model_params(given.pop("draft_model"))
+        given.update({f"draft_{name}": value for name, value in draft.items()})
     return given
 
 

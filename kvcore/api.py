@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Final
 
-from kvcore import accelerators, catalog, engines, formats
+from kvcore import catalog
 from kvcore.errors import InvalidJson, KvcoreError, Notice, UnknownMethod
 from kvcore.estimate import (
     CacheFormats,
@@ -20,12 +21,17 @@ from kvcore.estimate import (
     mha_equivalent_bytes_per_token,
     notices,
 )
-from kvcore.evidence import answer_evidence
 from kvcore.formula import explain
-from kvcore.model import Layer, Model
+from kvcore.listing import (
+    answer_gpus,
+    answer_models,
+    answer_options,
+    answer_show,
+    notices_json,
+)
+from kvcore.model import Model
 from kvcore.params import (
     ESTIMATE,
-    MODEL,
     Params,
     engine_of,
     format_names,
@@ -34,8 +40,6 @@ from kvcore.params import (
     scope_of,
     settings_of,
 )
-from kvcore.planning import answer_plan
-from kvcore.pooling import answer_pool
 
 MAX_POINTS: Final = 512
 
@@ -88,7 +92,7 @@ def _estimate(given: Mapping[str, object]) -> Json:
             }
             for line in explain(model, scope, fmt)
         ],
-        "warnings": _notices_json((*notices(model, scope), *extra)),
+        "warnings": notices_json((*notices(model, scope), *extra)),
     }
     if allocated is not None:
         answer["allocated"] = allocated
@@ -110,10 +114,6 @@ def _formats_json(model: Model, fmt: CacheFormats) -> Json:
         "indexer": fmt.indexer.id if "indexer" in parts else None,
         "state": fmt.state.id if "state" in parts else None,
     }
-
-
-def _notices_json(found: tuple[Notice, ...]) -> list[Json]:
-    return [notice.to_json() for notice in found]
 
 
 def _curve(given: Mapping[str, object]) -> Json:
@@ -150,163 +150,36 @@ def _curve(given: Mapping[str, object]) -> Json:
     return {
         "points": found,
         "max_context": model.max_context,
-        "warnings": _notices_json(model.notices),
+        "warnings": notices_json(model.notices),
     }
-
-
-def _show(given: Mapping[str, object]) -> Json:
-    params = Params(given, MODEL)
-    model = model_of(params)
-    name = params.get("model")
-    entry = None
-    if params.get("model_text") is None and isinstance(name, str):
-        entry = catalog.find(name)
-    answer: Json = {
-        "id": entry.id if entry else model.model_type,
-        "name": model.name,
-        "hf_id": entry.hf_id if entry else None,
-        "family": entry.family if entry else None,
-        "released": entry.released if entry else None,
-        "model_type": model.model_type,
-        "source_url": entry.source_url if entry else None,
-        "model_url": entry.model_url if entry else None,
-        "retrieved": entry.retrieved if entry else None,
-        "confidence": entry.confidence if entry else None,
-        "note": entry.note if entry else None,
-        "aliases": list(entry.aliases) if entry else [],
-        "facts": {
-            "num_layers": model.num_layers,
-            "num_heads": model.num_heads,
-            "num_kv_heads": model.num_kv_heads,
-            "head_dim": model.head_dim,
-            "hidden_size": model.hidden_size,
-            "max_context": model.max_context,
-            "kv_format": model.kv_format,
-            "state_format": model.state_format if "state" in model.components else None,
-            "parameters": entry.parameters.total if entry else None,
-            "active_parameters": entry.parameters.active if entry else None,
-        },
-        "components": sorted(model.components),
-        "has_encoder": model.has_encoder,
-        "layers": _layers_json(model.layers),
-        "draft_layers": _layers_json(model.draft_layers),
-        "warnings": _notices_json(model.notices),
-    }
-    return answer
-
-
-def _layers_json(layers: tuple[Layer, ...]) -> list[Json]:
-    """Equal layers once, with their count, in order of first appearance."""
-    counts: dict[Layer, int] = {}
-    for layer in layers:
-        counts[layer] = counts.get(layer, 0) + 1
-    return [
-        {
-            "count": count,
-            "specs": [
-                {"kind": spec.kind, **spec.values, "source": spec.source}
-                for spec in layer
-            ],
-        }
-        for layer, count in counts.items()
-    ]
-
-
-def _models(given: Mapping[str, object]) -> Json:
-    Params(given, frozenset())
-    return {
-        "models": [
-            {
-                "id": entry.id,
-                "name": entry.name,
-                "hf_id": entry.hf_id,
-                "family": entry.family,
-                "released": entry.released,
-                "model_type": entry.model_type,
-                "parameters": entry.parameters.total,
-                "active_parameters": entry.parameters.active,
-                "max_context": (model := catalog.model(entry.id)).max_context,
-                "aliases": list(entry.aliases),
-                "attention": sorted({spec.kind for spec, _ in model.groups}),
-            }
-            for entry in catalog.entries()
-        ],
-        "catalog_date": catalog.catalog_date(),
-    }
-
-
-def _options(given: Mapping[str, object]) -> Json:
-    Params(given, frozenset())
-    return {
-        "formats": [
-            {
-                "id": fmt.id,
-                "bits_per_element": _bits_text(fmt.bits_per_element),
-                "roles": sorted(fmt.roles),
-                "source": fmt.source,
-            }
-            for fmt in formats.FORMATS.values()
-        ],
-        "engines": [
-            {
-                "id": engine.id,
-                "versions": list(engine.versions),
-                "options": [
-                    {
-                        "name": option.name,
-                        "type": option.kind,
-                        "choices": list(option.choices),
-                        "default": option.default,
-                    }
-                    for option in engine.options
-                ],
-            }
-            for engine in engines.ENGINES.values()
-        ],
-    }
-
-
-def _gpus(given: Mapping[str, object]) -> Json:
-    Params(given, frozenset())
-    return {
-        "gpus": [
-            {
-                "id": device.id,
-                "name": device.name,
-                "vendor": device.vendor,
-                "category": device.category,
-                "aliases": list(device.aliases),
-                "memory_bytes": device.memory_bytes,
-                "framework_bytes": device.framework_bytes,
-                "memory_source": device.memory_source,
-                "working_set_estimated": device.working_set_estimated,
-                "bandwidth_bytes_per_second": device.bandwidth_bytes_per_second,
-                "year": device.year,
-                "note": device.note,
-            }
-            for device in accelerators.load().values()
-        ]
-    }
-
-
-def _bits_text(bits: float | None) -> str | None:
-    return None if bits is None else f"{bits:g}"
 
 
 def _evidence(given: Mapping[str, object]) -> Json:
     """What others observed, beside the answers of these very methods."""
-    return answer_evidence(given, call)
+    evidence = import_module("kvcore.evidence")
+    found: Json = evidence.answer_evidence(given, call)
+    return found
+
+
+def _on_demand(module: str, answer: str) -> Callable[[Mapping[str, object]], Json]:
+    """An answer whose module is imported when it is first asked for."""
+
+    def ask(given: Mapping[str, object]) -> Json:
+        found: Json = getattr(import_module(f"kvcore.{module}"), answer)(given)
+        return found
+
+    return ask
 
 
 METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
-    "models": _models,
-    "options": _options,
-    "show": _show,
+    "models": answer_models,
+    "options": answer_options,
+    "show": answer_show,
     "estimate": _estimate,
     "curve": _curve,
-    "plan": answer_plan,
-    "pool": answer_pool,
-    "gpus": _gpus,
+    "plan": _on_demand("planning", "answer_plan"),
+    "pool": _on_demand("pooling", "answer_pool"),
+    "gpus": answer_gpus,
     "evidence": _evidence,
 }
 

@@ -227,6 +227,14 @@ WARNINGS: Final[Mapping[str, str]] = {
         "{engine} does not count {layers} draft layers in its pool: they take memory "
         "outside the static share."
     ),
+    "rules_not_executed": (
+        "{engine}'s rules are those of its documentation and source: they were read, "
+        "and checked against published logs, but not run."
+    ),
+    "small_blocks": (
+        "{engine} has paths that need blocks of {least} tokens or more: {tokens} may "
+        "be refused."
+    ),
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }
 """Warning code -> English sentence."""

@@ -15,7 +15,14 @@ from kvcore.engines.base import Allocation, Pool
 from kvcore.errors import Notice
 from kvcore.estimate import Scope, estimate, notices
 from kvcore.limits import max_context, max_requests, min_gpus
-from kvcore.scenario import Rank, Scenario, allocated, per_replica, rank_of
+from kvcore.scenario import (
+    Rank,
+    Scenario,
+    allocated,
+    bytes_of,
+    per_replica,
+    rank_of,
+)
 
 Verdict = Literal["fits", "tight", "does_not_fit"]
 
@@ -30,6 +37,8 @@ class Plan:
     rank: Rank
     pool: Pool | None
     allocation: Allocation
+    needed_bytes: int
+    """What the pool must hold: the requests' bytes and what the engine keeps."""
     logical_request_bytes: int
     request_bytes: int
     max_concurrency: float
@@ -41,11 +50,6 @@ class Plan:
     @property
     def allocated_bytes(self) -> int:
         return self.allocation.bytes_per_rank
-
-    @property
-    def needed_bytes(self) -> int:
-        """What the pool must hold: the requests' bytes and what the engine keeps."""
-        return self.allocation.bytes_per_rank + self.allocation.reserved_bytes
 
     @property
     def short_bytes(self) -> int:
@@ -67,11 +71,13 @@ def plan(scenario: Scenario) -> Plan:
     )
     found = allocated(scenario, per_replica(scenario), scenario.context)
     one = allocated(scenario, 1, scenario.context).bytes_per_rank
+    needed = bytes_of(scenario, found, per_replica(scenario), scenario.context)
     return Plan(
-        verdict=verdict(found.bytes_per_rank + found.reserved_bytes, rank.pool_bytes),
+        verdict=verdict(needed, rank.pool_bytes),
         rank=rank,
         pool=pool,
         allocation=found,
+        needed_bytes=needed,
         logical_request_bytes=estimate(
             scenario.model,
             Scope(tokens=scenario.context, draft=scenario.draft),

@@ -15,6 +15,7 @@ from kvcore.engines.base import (
     RankMemory,
     Settings,
 )
+from kvcore.errors import UnsupportedOption
 from kvcore.estimate import CacheFormats, Scope
 from kvcore.model import Model
 
@@ -120,11 +121,27 @@ def allocated(scenario: Scenario, requests: int, tokens: int) -> Allocation:
 
 
 def needed_bytes(scenario: Scenario, requests: int, tokens: int) -> int:
-    """The same in bytes, a shared prefix counted once.
+    """Bytes the pool must hold for `requests` of `tokens`.
+
+    A context that the settings fix and that cannot hold the requests is an error: no
+    memory helps.
+    """
+    held = allocated(scenario, requests, tokens)
+    if any(notice.code == "context_too_small" for notice in held.notices):
+        raise UnsupportedOption(
+            engine=scenario.engine.id,
+            option="tokens",
+            value=str(tokens),
+            reason="the context that the settings fix is smaller",
+        )
+    return bytes_of(scenario, held, requests, tokens)
+
+
+def bytes_of(scenario: Scenario, held: Allocation, requests: int, tokens: int) -> int:
+    """An allocation in bytes, with what the engine keeps, a shared prefix counted once.
 
     Only caches that grow with tokens are shared, by whole blocks.
     """
-    held = allocated(scenario, requests, tokens)
     found = held.bytes_per_rank + held.reserved_bytes
     block = scenario.settings.block_tokens or 16
     shared = min(scenario.shared_prefix, tokens) // block * block

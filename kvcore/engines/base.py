@@ -267,10 +267,17 @@ class Engine(ABC):
     ) -> tuple[int, int]:
         """(usable bytes, pool bytes) of a rank by the engine's memory rule.
 
-        The default has no rule: what weights and reserve leave is the pool.
+        The default has no rule: what weights and reserve leave is the pool, of all
+        memory or of the fraction that was asked for.
         """
-        left = memory.total_bytes - memory.weight_bytes - memory.reserve_bytes
-        return memory.total_bytes, max(left, 0)
+        usable = memory.total_bytes
+        if memory.fraction is not None:
+            usable = int(usable * memory.fraction)
+        return usable, max(usable - memory.weight_bytes - memory.reserve_bytes, 0)
+
+    def shares_prefixes(self, settings: Settings) -> bool:
+        """Whether requests with a common beginning keep its blocks once."""
+        return True
 
     def formats(
         self, model: Model, kv: str, indexer: str, state: str, settings: Settings

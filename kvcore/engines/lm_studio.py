@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from kvcore.engines.base import Option, Settings
 from kvcore.engines.llama_cpp import LlamaCpp, flag_of, integer_of, text_of
-from kvcore.engines.llama_cpp_context import AUTO_SLOTS, Launch
-from kvcore.engines.llama_cpp_types import COMMAND_LINE
+from kvcore.engines.llama_cpp.context import AUTO_SLOTS, Launch
+from kvcore.engines.llama_cpp.types import COMMAND_LINE
 from kvcore.model import Model
 
 

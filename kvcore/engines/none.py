@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from kvcore.cache import CacheSpec, Heads, Term
 from kvcore.engines.base import Allocation, Engine, Option, Settings, no_bytes
+from kvcore.errors import UnsupportedOption
 from kvcore.estimate import CacheFormats, Scope, copies_of, encoder_tokens, term_bytes
 from kvcore.model import Group, Layer, Model, grouped
 from kvcore.states import RecurrentState
@@ -35,6 +36,16 @@ class NoEngine(Engine):
             )
         ]
         return max(found, key=lambda allocation: allocation.bytes_per_rank)
+
+    def check(self, model: Model, settings: Settings) -> None:
+        """Who keeps which tokens under DCP is an engine's own rule."""
+        if settings.dcp > 1:
+            raise UnsupportedOption(
+                engine=self.id,
+                option="dcp",
+                value=str(settings.dcp),
+                reason="only an engine cuts a cache by its tokens",
+            )
 
 
 def _stage(layers: tuple[Layer, ...], pp: int, stage: int) -> tuple[Group, ...]:
@@ -71,7 +82,7 @@ def _rank_bytes(
 def rank_term(spec: CacheSpec, term: Term, tp: int) -> Term:
     """The rows or columns of a term that one of `tp` ranks keeps."""
     if isinstance(spec, Heads):
-        heads = max(1, spec.num_kv_heads // tp)
+        heads = -(-spec.num_kv_heads // tp)
         return term._replace(rows=term.rows // spec.num_kv_heads * heads)
     if isinstance(spec, RecurrentState):
         if term.roles == ("conv",):

@@ -109,7 +109,11 @@ def parse(text: str) -> Mapping[str, object]:
 def read(config: Mapping[str, object], name: str = "") -> Model:
     """A Model from a parsed config; raises a `KvcoreError` that names the field."""
     text, model_type = text_config(from_params(config))
+    stated = model_type
     model_type = SAME_TYPES.get(model_type, model_type)
+    if not is_known(model_type) and text.get("compress_ratios") is not None:
+        # Conversions file DeepSeek-V4 under names of their own.
+        model_type = "deepseek_v4"
     defaults = class_defaults(model_type)
     if not is_known(model_type):
         # Whether an unknown type has fewer KV heads than query heads is a guess.
@@ -121,10 +125,10 @@ def read(config: Mapping[str, object], name: str = "") -> Model:
         layers = with_cross_attention(layers, fields)
     if not layers:
         raise MissingField(field=LAYERS[0])
-    if not is_known(model_type):
+    if not is_known(SAME_TYPES.get(stated, stated)):
         fields.note(
             "unknown_model_type",
-            model_type=model_type or "none",
+            model_type=stated or "none",
             assumed=summary(layers),
         )
     drafts = draft_layers(fields)

@@ -25,6 +25,8 @@ const BY_CODE = {
   latent_replicated: "tp",
   kv_heads_uneven: "tp",
   draft_outside_pool: "engine",
+  rules_not_executed: "engine",
+  small_blocks: "engine",
   context_too_small: "engine",
   unknown_accelerator: "gpu",
   memory_unknown: "gpu",

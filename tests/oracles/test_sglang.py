@@ -21,10 +21,10 @@ from kvcore.cache import FullAttention
 from kvcore.engines import find
 from kvcore.engines.base import DeviceTraits, Pool, Settings
 from kvcore.engines.none import NoEngine
-from kvcore.engines.sglang_lines import key_value_bytes
-from kvcore.engines.sglang_options import BACKENDS
-from kvcore.engines.sglang_pools import CappedPool
-from kvcore.engines.sglang_server import Server, open_server
+from kvcore.engines.sglang.lines import key_value_bytes
+from kvcore.engines.sglang.options import BACKENDS
+from kvcore.engines.sglang.pools import CappedPool
+from kvcore.engines.sglang.server import Server, open_server
 from kvcore.errors import (
     DoesNotShard,
     KvcoreError,

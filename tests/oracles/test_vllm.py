@@ -16,7 +16,7 @@ import pytest
 from kvcore import api, catalog
 from kvcore.engines import find
 from kvcore.engines.base import DeviceTraits, Pool, Settings
-from kvcore.engines.vllm_formats import head_bytes, indexer_bytes, latent_bytes
+from kvcore.engines.vllm.formats import head_bytes, indexer_bytes, latent_bytes
 from kvcore.errors import (
     DoesNotShard,
     KvcoreError,

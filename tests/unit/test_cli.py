@@ -127,6 +127,14 @@ def test_a_config_in_a_file_under_any_name(capsys: Capture, tmp_path: Path) -> N
         assert answer_of(capsys, "estimate", str(path), "--tokens", "10") == expected
 
 
+def test_a_draft_model_in_a_file(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(llama(vocab_size=100, intermediate_size=64)))
+    words = ("plan", "llama-3.1-8b", "--gpu", "h100", "--draft-model", str(path))
+    draft = answer_of(capsys, *words)["allocated"]["components"]["draft"]
+    assert draft == ask("estimate", model=llama(), tokens=32768)["total_bytes"]
+
+
 def test_a_config_as_python_writes_it(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(llama(x=float("inf"), y=float("nan"))))

@@ -518,6 +518,16 @@ def test_v4_lists_ratios_and_those_of_its_drafts_after_them(extra: list[int]) ->
     assert told(config) == [WINDOW, SPARSE_4, HEAVY, WINDOW]
 
 
+def test_ratios_are_read_under_a_type_nobody_knows() -> None:
+    """DeepSeek-V4 as conversions file it; its FP8 rows and FP4 keys with it."""
+    config = {**V4, "model_type": "deepseek_ref", "compress_ratios": [0, 4, 128, 0]}
+    found = read(config)
+    assert told(config) == [WINDOW, SPARSE_4, HEAVY, WINDOW]
+    assert (found.kv_format, found.indexer_format) == ("fp8", "fp4")
+    unknown = [n.params for n in found.notices if n.code == "unknown_model_type"]
+    assert [params["model_type"] for params in unknown] == ["deepseek_ref"]
+
+
 def test_v4_names_its_layers_in_saved_configs() -> None:
     kinds = ["sliding_attention", "compressed_sparse_attention",
              "heavily_compressed_attention", "compressed_sparse_attention"]  # fmt: skip

@@ -14,8 +14,8 @@ from kvcore.estimate import Scope, estimate
 from kvcore.limits import MAX_CONTEXT, MAX_REQUESTS, fits
 from kvcore.params import Params
 from kvcore.plan import plan
-from kvcore.planning import PLAN, scenario_of
 from kvcore.scenario import Scenario, allocated, rank_of
+from kvcore.scenario_params import PLAN, scenario_of
 
 MODELS = (
     "llama-3.1-8b",

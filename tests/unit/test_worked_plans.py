@@ -193,3 +193,70 @@ def test_an_m4_max_gives_its_gpu_what_macos_logged() -> None:
     # 131,072 tokens are a multiple of MLX's step of 256.
     assert answer["request"]["allocated_bytes"] == 131072 * 131072
     assert answer["verdict"] == "fits"
+
+
+@pytest.mark.parametrize(
+    ("draft", "layers", "heads", "width", "percent"),
+    [("llama-3.1-8b", 32, 8, 128, 40), ("llama-3.2-1b", 16, 8, 64, 10)],
+)
+def test_a_draft_model_keeps_its_own_cache(
+    draft: str, layers: int, heads: int, width: int, percent: int
+) -> None:
+    """Beside Llama 3.1 70B an 8B adds 40% of its cache, a 1B 10%; both are cut by 8."""
+    alone = vllm("llama-3.1-70b", tp=8, context=131072)
+    beside = vllm("llama-3.1-70b", tp=8, context=131072, draft_model=draft)
+    extra = layers * heads * 2 * width * 2 * 131072 // 8
+    cache = alone["request"]["allocated_bytes"]
+    assert beside["request"]["allocated_bytes"] == cache + extra
+    assert extra * 100 == cache * percent
+
+
+def test_a_draft_model_adds_its_weights() -> None:
+    alone = plan("llama-3.1-70b", gpus=8, engine="vllm")
+    beside = plan("llama-3.1-70b", gpus=8, engine="vllm", draft_model="llama-3.1-8b")
+    more = beside["weights"]["total_bytes"] - alone["weights"]["total_bytes"]
+    assert more == 8_030_261_248 * 2
+
+
+def test_a_shared_prefix_is_kept_once() -> None:
+    """32 KiB x 4 of cache a token: the prefix once, the rest of each of 60 requests."""
+    answer = vllm("llama-3.1-8b", context=9984, concurrency=60, shared_prefix=4992)
+    block = 131072 * 16
+    needed = (312 + 60 * (624 - 312) + 1) * block  # and the null block
+    assert answer["rank"]["used_bytes"] == needed
+    assert needed <= POOL < 60 * 624 * block
+    assert answer["verdict"] == "tight"
+    assert answer["short_bytes"] == 0
+    assert answer["max_requests"] >= 60
+
+
+@pytest.mark.parametrize(
+    ("engine", "options"),
+    [("vllm", {"enable_prefix_caching": False}), ("transformers", {})],
+)
+def test_a_prefix_is_not_shared_by_who_keeps_it_per_request(
+    engine: str, options: dict[str, bool]
+) -> None:
+    asked = {"model": "llama-3.1-8b", "gpu": "h100", "shared_prefix": 4992}
+    answer = api.call("plan", {**asked, "engine": engine, "engine_options": options})
+    assert answer["error"]["params"]["argument"] == "shared_prefix"
+
+
+def test_a_rank_keeps_whole_heads_where_they_do_not_divide() -> None:
+    """4 KV heads over 3 ranks: one rank has two of them."""
+    answer = plan("qwen3.5-27b", gpus=3, context=1000)
+    assert answer["allocated"]["components"]["kv"] == 16 * 2 * 2 * 256 * 2 * 1000
+
+
+def test_tokens_are_not_cut_without_an_engine() -> None:
+    asked = {"model": "deepseek-v3", "gpu": "h200", "gpus": 8, "dcp": 8}
+    answer = api.call("plan", asked)
+    assert answer["error"]["code"] == "unsupported_option"
+
+
+@pytest.mark.parametrize("engine", ["none", "transformers"])
+def test_a_fraction_counts_where_the_engine_has_no_rule(engine: str) -> None:
+    half = plan("llama-3.1-8b", engine=engine, memory_fraction=0.5)["rank"]
+    assert half["usable_bytes"] == half["memory_bytes"] // 2
+    kept = half["weight_bytes"] + half["reserve_bytes"]
+    assert half["pool_bytes"] == half["usable_bytes"] - kept
