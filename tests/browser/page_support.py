@@ -84,3 +84,8 @@ def message(page: Page, field: str) -> str:
 def expect_message(page: Page, field: str, text: str) -> None:
     expect(page.locator(f"#{field}-messages")).to_contain_text(text)
     assert text in message(page, field)
+
+
+def set_open(page: Page, box: str, opened: bool = True) -> None:
+    """Opens or closes a part of the inputs."""
+    page.locator(f"#{box}").evaluate("(node, open) => { node.open = open; }", opened)

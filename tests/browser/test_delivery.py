@@ -15,6 +15,7 @@ from browser_support import (
     expect_total,
     fill,
 )
+from page_support import OPENING
 from playwright.sync_api import Page, expect
 
 from build_steps.page import DEFAULT_MODEL
@@ -88,7 +89,7 @@ class TestOffline:
         self, open_page: OpenPage, watch: Watch, file_copy: Path
     ) -> None:
         page = open_page(file_copy.as_uri(), offline=True)
-        expect_total(page, estimated_bytes(model=DEFAULT_MODEL, tokens=131_072))
+        expect_total(page, estimated_bytes(**OPENING))
         expect_live(page, ODD_TOKENS, DEFAULT_MODEL)
         assert {url.split(":")[0] for url in watch.requests} <= {"file", "data"}
 
@@ -96,7 +97,7 @@ class TestOffline:
         self, open_page: OpenPage, file_copy: Path
     ) -> None:
         page = open_page(file_copy.as_uri(), java_script_enabled=False)
-        expect_total(page, estimated_bytes(model=DEFAULT_MODEL, tokens=131_072))
+        expect_total(page, estimated_bytes(**OPENING))
 
 
 class TestSaved:
@@ -269,4 +270,4 @@ class TestDamaged:
         notice = page.get_by_text("The calculator could not start")
         expect(notice).to_be_visible(timeout=START_LIMIT)
         expect(page.locator("pre")).to_contain_text(reason)
-        expect_total(page, estimated_bytes(model=DEFAULT_MODEL, tokens=131_072))
+        expect_total(page, estimated_bytes(**OPENING))

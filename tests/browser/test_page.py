@@ -18,6 +18,7 @@ from page_support import (
     go,
     live_page,
     message,
+    set_open,
 )
 from playwright.sync_api import Browser, Page, expect
 
@@ -304,10 +305,6 @@ class TestMore:
     def test_encoder_tokens(self, live: Page) -> None:
         go(live, model="t5-small", encoder_tokens=77)
         expect_answer(live, model="t5-small", tokens=131_072, encoder_tokens=77)
-
-
-def set_open(page: Page, box: str, opened: bool) -> None:
-    page.locator(f"#{box}").evaluate("(node, open) => { node.open = open; }", opened)
 
 
 class TestEngine:

@@ -18,6 +18,7 @@ from page_support import (
     fragment,
     go,
     live_page,
+    set_open,
 )
 from playwright.sync_api import Browser, Page, expect
 
@@ -90,7 +91,9 @@ class TestVerdict:
     def test_weights_alone_too_large(self, live: Page) -> None:
         plan = {**OPENING_PLAN, "gpu": "a100-80-sxm", "gpus": 1}
         visit(live, plan)
-        expect(live.locator(".verdict-why")).to_contain_text("weights and reserve alone")
+        expect(live.locator(".verdict-why")).to_contain_text(
+            "weights and reserve alone"
+        )
         found = expect_verdict(live, plan)
         expect(live.locator(".verdict-why")).to_contain_text(gib(found["short_bytes"]))
         expect(live.locator(".engine-lines")).to_have_count(0)
@@ -156,7 +159,9 @@ class TestVerdict:
             if model["id"] in (*names, OPENING_PLAN["model"])
         }
         last = plans["DeepSeek-V3"]
-        expect(live.locator(".inverse dd").first).to_have_text(f"{last['max_requests']:,}")
+        expect(live.locator(".inverse dd").first).to_have_text(
+            f"{last['max_requests']:,}"
+        )
         live.evaluate("window.watching.disconnect()")
         pairs: list[str] = live.evaluate("[...new Set(window.pairs)]")
         opening = planned(OPENING_PLAN)["max_requests"]
@@ -226,7 +231,9 @@ class TestInverse:
     def test_log_line_is_kvcore_s_and_can_be_copied(self, live: Page) -> None:
         lines = planned(OPENING_PLAN)["pool"]["log_lines"]
         expect(live.locator("#log-lines")).to_have_text("\n".join(lines))
-        expect(live.locator(".engine-lines")).to_contain_text("vLLM 0.33.0 should print")
+        expect(live.locator(".engine-lines")).to_contain_text(
+            "vLLM 0.33.0 should print"
+        )
 
 
 class TestGpus:
@@ -264,7 +271,7 @@ class TestGpus:
 
 class TestRules:
     def test_share_of_memory_under_the_engine_s_name(self, live: Page) -> None:
-        live.locator("#rules > summary").click()
+        set_open(live, "rules")
         label = live.locator("label[for=memory_fraction]")
         expect(label).to_contain_text("--gpu-memory-utilization")
         live.locator("#memory_fraction").fill("0.5")
@@ -276,21 +283,19 @@ class TestRules:
         expect(live.locator(".verdict.fits:not(.old)")).to_have_count(1)
         live.locator("#engine").select_option("sglang")
         expect(label).to_contain_text("--mem-fraction-static")
-        live.locator("#rules > summary").click()
 
     def test_room_from_a_log(self, live: Page) -> None:
         go(live, **{**OPENING, "gpu": "h100-sxm", "gpus": 8, "engine": "vllm", "tp": 8})
-        live.locator("#rules > summary").click()
-        live.locator("#pool_bytes").fill("30.25 GiB")
-        pool = round(30.25 * 2**30)
+        set_open(live, "rules")
+        live.locator("#pool_bytes").fill("30.5 GiB")
+        pool = round(30.5 * 2**30)
         plan = {**OPENING_PLAN, "tp": 8, "pool_bytes": pool}
         expect(live.locator(".verdict.does_not_fit:not(.old)")).to_have_count(1)
         expect_verdict(live, plan)
-        expect(live.locator(".confidence")).to_contain_text("room for KV: 30.2 GiB")
-        live.locator("#rules > summary").click()
+        expect(live.locator(".confidence")).to_contain_text("room for KV: 30.5 GiB")
 
     def test_split_by_hand(self, live: Page) -> None:
-        live.locator("#parallel > summary").click()
+        set_open(live, "parallel")
         live.locator("#tp").fill("4")
         expect(live.locator(".verdict-setup")).to_contain_text("TP 4 · DP 2")
         expect_verdict(live, {**OPENING_PLAN, "tp": 4})

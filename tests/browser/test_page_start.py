@@ -135,7 +135,11 @@ class TestBeforeTheEngine:
             assert held.evaluate("window.answeredIn") < 100
             expect(held.locator(".formula").first).to_be_visible()
             plan = api.call("plan", {**OPENING_PLAN, "model": model})
-            words = {"fits": "Fits.", "tight": "Tight.", "does_not_fit": "Does not fit."}
+            words = {
+                "fits": "Fits.",
+                "tight": "Tight.",
+                "does_not_fit": "Does not fit.",
+            }
             expect(held.locator(".verdict strong")).to_have_text(words[plan["verdict"]])
             expect(held.locator(".verdict.old")).to_have_count(0)
 

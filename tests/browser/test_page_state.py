@@ -98,9 +98,7 @@ class TestAddress:
 
     def test_links_from_before_gpus_keep_their_numbers(self, live: Page) -> None:
         go(live, model="llama-3.1-8b-instruct", sequences=4)
-        expect_answer(
-            live, model="llama-3.1-8b-instruct", tokens=131_072, sequences=4
-        )
+        expect_answer(live, model="llama-3.1-8b-instruct", tokens=131_072, sequences=4)
         expect(live.locator(".verdict")).to_have_count(0)
         expect(live.locator("#gpu")).to_have_value("No GPU: just the cache")
         expect(live.locator("#gpus")).to_have_count(0)
