@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import gcd
 
 from kvcore.accelerators import MIB
 from kvcore.errors import DoesNotShard, InvalidArgument
@@ -156,9 +155,9 @@ def stage_layers(layers: int, pp: int) -> int:
 
 
 def kv_head_copies(model: Model, tp: int) -> int:
-    """How many ranks keep the same KV head (1 while heads outnumber ranks)."""
+    """How many ranks keep the same KV head (1 unless ranks outnumber heads)."""
     heads = model.num_kv_heads
-    return 1 if heads is None else tp // gcd(heads, tp)
+    return 1 if heads is None else max(1, -(-tp // heads))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,7 +91,8 @@ def rank_of(scenario: Scenario) -> Rank:
         total_bytes=total, weight_bytes=weights, reserve_bytes=kept, fraction=fraction
     )
     usable, pool = engine.budget(memory, scenario.model, scenario.settings)
-    short = max(0, weights + kept - usable)
+    # An engine whose rule leaves a pool has room for what it counts beside it.
+    short = 0 if pool else max(0, weights + kept - usable)
     if scenario.pool_bytes is not None:
         pool, short = scenario.pool_bytes, 0
     return Rank(

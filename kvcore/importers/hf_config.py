@@ -9,6 +9,7 @@ key differently, a comment at the rule says so.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -35,6 +36,13 @@ from kvcore.model import Layer, Model
 
 MAX_TEXT_BYTES: Final = 16 * 2**20
 """The largest real config.json (a quantisation ignore list) has 3 MB."""
+
+MAX_DEPTH: Final = 64
+"""Deeper than any config; a browser's stack ends long before Python's own limit."""
+
+_STRINGS_AND_BRACKETS: Final = re.compile(
+    r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.S
+)
 
 TEXT_CONFIGS: Final = (
     "text_config",
@@ -90,6 +98,8 @@ def parse(text: str) -> Mapping[str, object]:
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_TEXT_BYTES:
         raise InputTooLarge(bytes=size, limit=MAX_TEXT_BYTES)
+    if _nests_deeper(text, MAX_DEPTH):
+        raise InvalidJson(line=1, column=1, reason="nested or long beyond reason")
     try:
         found = json.loads(text.lstrip("\ufeff"))
     except json.JSONDecodeError as error:
@@ -104,6 +114,22 @@ def parse(text: str) -> Mapping[str, object]:
     if not isinstance(found, Mapping):
         raise InvalidField(field="config", value=shown(found), expected="an object")
     return found
+
+
+def _nests_deeper(text: str, limit: int) -> bool:
+    """Whether brackets outside of strings ever nest deeper than `limit`."""
+    if text.count("[") + text.count("{") <= limit:
+        return False
+    depth = 0
+    for match in _STRINGS_AND_BRACKETS.finditer(text):
+        first = match[0][0]
+        if first in "[{":
+            depth += 1
+            if depth > limit:
+                return True
+        elif first != '"':
+            depth -= 1
+    return False
 
 
 def read(config: Mapping[str, object], name: str = "") -> Model:

@@ -71,6 +71,11 @@ def test_kv_heads_are_repeated_where_ranks_outnumber_them() -> None:
     assert [kv_head_copies(model, tp) for tp in (1, 2, 4, 8, 16)] == [1, 1, 1, 2, 4]
 
 
+def test_heads_that_outnumber_ranks_are_kept_once() -> None:
+    """Phi-4 has 10 KV heads: a rank of eight keeps one or two, none of them twice."""
+    assert [kv_head_copies(catalog.model("phi-4"), tp) for tp in (4, 8)] == [1, 1]
+
+
 def parts_of(**given: int) -> dict[str, int]:
     return {**dict.fromkeys(PARTS, 0), **given}
 

@@ -434,6 +434,28 @@ def test_text_nested_beyond_reason(text: str) -> None:
         hf_config.parse(text)
 
 
+@pytest.mark.parametrize("pair", ["[]", '{"a":}'])
+def test_how_deep_a_config_may_nest(pair: str) -> None:
+    """Counted before JSON is read: a browser's stack ends far above Python's limit."""
+    opening, closing = pair[:-1], pair[-1]
+    limit = hf_config.MAX_DEPTH - 1  # the config itself is one
+    inside = '"a": %s 1 %s'
+    deepest = "{" + inside % (opening * limit, closing * limit) + "}"
+    assert set(hf_config.parse(deepest)) == {"a"}
+    with pytest.raises(InvalidJson, match="nested"):
+        hf_config.parse(
+            "{" + inside % (opening * (limit + 1), closing * (limit + 1)) + "}"
+        )
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["[" * 200, 'a"' + "{" * 200, "\\" + "[" * 200, [[]] * 200, [{"b": ["["]}] * 200],
+)
+def test_brackets_side_by_side_or_in_texts_do_not_nest(value: object) -> None:
+    assert hf_config.parse(json.dumps({"a": value})) == {"a": value}
+
+
 def test_a_number_of_a_hundred_thousand_digits() -> None:
     with pytest.raises(InvalidJson):
         hf_config.parse('{"num_hidden_layers": ' + "9" * 10**5 + "}")

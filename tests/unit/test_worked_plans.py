@@ -260,3 +260,15 @@ def test_a_fraction_counts_where_the_engine_has_no_rule(engine: str) -> None:
     assert half["usable_bytes"] == half["memory_bytes"] // 2
     kept = half["weight_bytes"] + half["reserve_bytes"]
     assert half["pool_bytes"] == half["usable_bytes"] - kept
+
+
+def test_nothing_is_short_where_the_rule_leaves_a_pool() -> None:
+    """SGLang's fraction looks at weights alone: a reserve above the rest is no lack."""
+    weights = 50 * G
+    answer = plan(
+        "llama-3.1-8b", engine="sglang", weight_bytes=weights, reserve_bytes=30 * G
+    )
+    rank = answer["rank"]
+    assert rank["pool_bytes"] > rank["used_bytes"]
+    assert rank["weight_bytes"] + rank["reserve_bytes"] > rank["usable_bytes"]
+    assert (answer["verdict"], answer["short_bytes"]) == ("fits", 0)
