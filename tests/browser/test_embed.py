@@ -117,6 +117,8 @@ class TestViews:
     @pytest.mark.parametrize("view", SHOWN)
     def test_shows_its_part_only(self, foreign: Foreign, site: str, view: str) -> None:
         frame = inner(foreign.framing(f"{site}#v=1&embed=1&view={view}"))
+        for part in self.SHOWN[view]:
+            expect(frame.locator(part).first).to_be_attached(timeout=START_LIMIT)
         parts = {
             ".numbers",
             ".strip",
