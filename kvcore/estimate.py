@@ -185,14 +185,15 @@ def marginal_bytes_per_token(model: Model, scope: Scope, fmt: CacheFormats) -> i
     rounded up. States and checkpoints do not count as growth.
     """
     period = model.period
+    tokens = min(scope.tokens, max(MAX_TOKENS - period, 0))
     now = Scope(
-        tokens=scope.tokens,
+        tokens=tokens,
         state=False,
         draft=scope.draft,
         encoder_tokens=scope.encoder_tokens,
     )
     later = Scope(
-        tokens=min(scope.tokens + period, MAX_TOKENS),
+        tokens=min(tokens + period, MAX_TOKENS),
         state=False,
         draft=scope.draft,
         encoder_tokens=scope.encoder_tokens,

@@ -159,7 +159,7 @@ def read(config: Mapping[str, object], name: str = "") -> Model:
         )
     drafts = draft_layers(fields)
     model = Model(
-        name=name or model_type,
+        name=name or model_type or architecture(config) or "config.json",
         model_type=model_type,
         layers=layers,
         draft_layers=drafts,

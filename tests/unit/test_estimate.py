@@ -325,3 +325,27 @@ def test_layers_that_store_nothing_are_said() -> None:
     assert answer["warnings"] == [
         {"code": "cache_shared_between_layers", "params": {"layers": 10}}
     ]
+
+
+@pytest.mark.parametrize("model", [LLAMA, V4, "gpt2"])
+def test_the_last_token_of_all_costs_as_much_as_the_one_before(model: str) -> None:
+    last, before = (
+        ask("estimate", model=model, tokens=MAX_TOKENS - less) for less in (0, 10**6)
+    )
+    marginal = last["marginal_bytes_per_token"]
+    assert marginal == before["marginal_bytes_per_token"] > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({}, "config.json"),
+        ({"architectures": ["NewForCausalLM"]}, "NewForCausalLM"),
+        ({"model_type": "new", "architectures": ["NewForCausalLM"]}, "new"),
+    ],
+)
+def test_a_config_without_a_type_has_a_name(
+    given: dict[str, object], name: str
+) -> None:
+    config = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4}
+    assert ask("estimate", model={**config, **given}, tokens=3)["name"] == name
