@@ -7,6 +7,8 @@
     │   ├── InvalidJson         the text is not JSON
     │   ├── InvalidArgument     an option or parameter is out of range
     │   ├── InputTooLarge       the text is longer than any config
+    │   ├── InvalidFile         a file's header states what no such file can hold
+    │   ├── TruncatedFile       a file ends before its header does
     │   ├── UnknownModel        no catalog entry, id or alias of that name
     │   ├── UnknownFormat       no number format of that name
     │   ├── UnknownEngine       no engine or engine version of that name
@@ -16,6 +18,7 @@
     │   └── UnknownMethod       the api has no method of that name
     └── Unsupported             it can be read, but not computed
         ├── UnsupportedModel    an architecture whose cache is not known
+        ├── AdapterOnly         files that change a model, without the model
         ├── UnsupportedFormat   a format this layer or engine cannot hold
         ├── UnsupportedOption   a setting an engine refuses for this model
         ├── DoesNotShard        a parallel size the model or engine cannot have
@@ -86,6 +89,18 @@ class InputTooLarge(InvalidInput):
     sentence = "The text has {bytes} bytes; a config has at most {limit}."
 
 
+class InvalidFile(InvalidInput):
+    code = "invalid_file"
+    sentence = "{file} cannot be read: {where} is {found}; expected {expected}."
+
+
+class TruncatedFile(InvalidInput):
+    code = "truncated_file"
+    sentence = (
+        "{file} ends after {bytes} bytes; its header needs at least {needed_bytes}."
+    )
+
+
 class UnknownModel(InvalidInput):
     code = "unknown_model"
     sentence = "No model is called {model!r}. Close names: {suggestions}."
@@ -126,6 +141,11 @@ class UnknownMethod(InvalidInput):
 class UnsupportedModel(Unsupported):
     code = "unsupported_model"
     sentence = "The cache of model_type {model_type!r} is not known: {reason}."
+
+
+class AdapterOnly(Unsupported):
+    code = "adapter_only"
+    sentence = "{file} is an adapter for {base}, not a whole model: give that model."
 
 
 class UnsupportedFormat(Unsupported):
@@ -234,6 +254,14 @@ WARNINGS: Final[Mapping[str, str]] = {
     "small_blocks": (
         "{engine} has paths that need blocks of {least} tokens or more: {tokens} may "
         "be refused."
+    ),
+    "weight_files_missing": (
+        "{missing} of {files} weight files are not here ({names}): there are more "
+        "weights than the {bytes} bytes counted."
+    ),
+    "weight_types_unknown": (
+        "Weights of {types} are of a type not known here: their bytes are those "
+        "between the tensors' places in the file."
     ),
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }
