@@ -144,12 +144,29 @@ def bytes_of(scenario: Scenario, held: Allocation, requests: int, tokens: int) -
     Only caches that grow with tokens are shared, by whole blocks.
     """
     found = held.bytes_per_rank + held.reserved_bytes
-    block = scenario.settings.block_tokens or 16
+    if not scenario.shared_prefix or requests < 2:
+        return found
+    block = block_tokens(scenario)
     shared = min(scenario.shared_prefix, tokens) // block * block
-    if not shared or requests < 2:
+    if not shared:
         return found
     prefix = allocated(scenario, 1, shared).components
     return found - (requests - 1) * (prefix["kv"] + prefix["indexer"])
+
+
+def block_tokens(scenario: Scenario) -> int:
+    """Tokens of a block as the engine cuts them, 1 where nothing comes in blocks.
+
+    Hybrid models raise it (a page must hold a state), so it is asked for.
+    """
+    pool = scenario.engine.pool(
+        scenario.model,
+        scenario.formats,
+        scenario.settings,
+        pool_bytes=scenario.device.total_bytes,
+        context=scenario.context,
+    )
+    return pool.block_tokens if pool else 1
 
 
 def device_traits(device: Accelerator) -> DeviceTraits:

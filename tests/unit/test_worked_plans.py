@@ -231,6 +231,31 @@ def test_a_shared_prefix_is_kept_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "engine", "tp", "block"),
+    [
+        ("qwen3-next-80b-a3b-instruct", "vllm", 4, 320),
+        ("llama-3.1-8b", "tensorrt_llm", 1, 32),
+        ("llama-3.1-8b", "none", 1, 1),
+    ],
+)
+def test_a_prefix_is_shared_by_whole_blocks(
+    model: str, engine: str, tp: int, block: int
+) -> None:
+    asked: dict[str, Any] = {"engine": engine, "tp": tp, "context": 9999}
+    asked["concurrency"] = 3
+
+    def used(shared: int) -> int:
+        rank = plan(model, **asked, shared_prefix=shared)["rank"]
+        return int(rank["used_bytes"])
+
+    whole = 5008 // block * block
+    assert used(5008) == used(whole)
+    assert used(whole) < used(whole - 1)
+    one = plan(model, **{**asked, "context": whole})["allocated"]["components"]["kv"]
+    assert used(0) - used(5008) == 2 * one // 3
+
+
+@pytest.mark.parametrize(
     ("engine", "options"),
     [("vllm", {"enable_prefix_caching": False}), ("transformers", {})],
 )
