@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kvcore import api, cache
+from kvcore.engines import ENGINES
 from kvcore.errors import WARNINGS, error_codes
 
 SITE = Path(__file__).parent.parent / "site"
@@ -120,6 +121,25 @@ class TestCodes:
     @pytest.mark.parametrize("component", cache.COMPONENTS)
     def test_component_has_a_name(self, component: str) -> None:
         assert f"component.{component}" in ENGLISH
+
+    @pytest.mark.parametrize("engine", list(ENGINES))
+    def test_what_an_engine_adds_has_a_name(self, engine: str) -> None:
+        """Models that between them make every engine add what it can add."""
+        added: set[str] = set()
+        for model in (
+            "llama-3.1-8b-instruct",
+            "gemma-3-27b-it",
+            "ministral-8b-instruct-2410",
+            "deepseek-v3.2",
+            "deepseek-v4-flash",
+            "glm-5.2",
+            "ling-2.6-flash",
+            "qwen3.5-27b",
+        ):
+            asked = {"model": model, "tokens": 8_000, "sequences": 3, "engine": engine}
+            answer = api.call("estimate", asked)
+            added |= set(answer.get("allocated", {}).get("items", {}))
+        assert {f"item.{code}" for code in added} <= set(ENGLISH)
 
     def test_kinds_of_the_catalog_have_names(self) -> None:
         models = api.call("models", {})["models"]

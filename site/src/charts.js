@@ -139,7 +139,8 @@ function limit({ trained, first, last, labels }) {
 function presentPoint({ rows, present, capacity, first, last, labels }) {
   const position = Math.log(present.tokens / first) / Math.log(last / first);
   // Above the line are the names of what else is drawn there.
-  const below = position < (allocates(rows) || capacity !== null ? 0.87 : 0.5);
+  const room = capacity !== null && present.total <= capacity.bytes;
+  const below = capacity === null ? position < (allocates(rows) ? 0.87 : 0.5) : room && position < 0.87;
   return [
     dot([present], {
       x: "tokens",
