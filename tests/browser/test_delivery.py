@@ -269,5 +269,5 @@ class TestDamaged:
         fill(page, "tokens", ODD_TOKENS)
         notice = page.get_by_text("The calculator could not start")
         expect(notice).to_be_visible(timeout=START_LIMIT)
-        expect(page.locator("pre")).to_contain_text(reason)
+        expect(page.locator(".failure pre")).to_contain_text(reason)
         expect_total(page, estimated_bytes(**OPENING))
