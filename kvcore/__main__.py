@@ -1,4 +1,4 @@
-"""The command line: `python3 -m kvcore models | gpus | show | estimate | plan`.
+"""The command line: `python3 -m kvcore models | gpus | show | ... | log`.
 
 Every command asks `kvcore.api` and prints its answer, as text or with --json as the
 same JSON the page gets. Exit code 0, or 2 with one line on standard error (and with
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
-from kvcore import __version__, api, files
+from kvcore import __version__, api, files, log_text
 from kvcore.errors import (
     WARNINGS,
     InvalidArgument,
@@ -69,6 +69,13 @@ def parser() -> argparse.ArgumentParser:
     plan = commands.add_parser("plan", help="does it fit, and how far does it go")
     _plan_arguments(plan)
     _json_flag(plan)
+
+    log = commands.add_parser("log", help="what an engine's log says, and why")
+    log.add_argument("file", metavar="FILE", help="a log, or - for standard input")
+    log.add_argument("--model", metavar="MODEL", help="if the log names none")
+    log.add_argument("--gpu", metavar="ID")
+    log.add_argument("--engine-version", metavar="V")
+    _json_flag(log)
 
     gpus = commands.add_parser("gpus", help="the accelerators kvcore knows by name")
     _json_flag(gpus)
@@ -130,14 +137,16 @@ def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
     given = {
         name: value
         for name, value in vars(arguments).items()
-        if name not in ("command", "json", "engine_option", "model")
+        if name not in ("command", "json", "engine_option", "model", "file")
         and value is not None
         and value is not False
     }
     if getattr(arguments, "engine_option", None):
         given["engine_options"] = dict(map(_option, arguments.engine_option))
-    if hasattr(arguments, "model"):
+    if getattr(arguments, "model", None) is not None:
         given.update(model_params(arguments.model))
+    if hasattr(arguments, "file"):
+        given["text"] = _log_text(arguments.file)
     if "draft_model" in given:
         draft = model_params(given.pop("draft_model"))
         given.update({f"draft_{name}": value for name, value in draft.items()})
@@ -158,6 +167,16 @@ def model_params(name: str) -> dict[str, Any]:
     if name == "-":
         return files.params_of_bytes(sys.stdin.buffer.read(MAX_FILE_BYTES + 1))
     return files.model_params(name)
+
+
+def _log_text(name: str) -> str:
+    """A log as text; PowerShell writes UTF-16."""
+    if name == "-":
+        data = sys.stdin.buffer.read(MAX_FILE_BYTES)
+    else:
+        data = files.log_bytes(name, MAX_FILE_BYTES)
+    wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return data.decode("utf-16" if wide else "utf-8", "replace")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -287,6 +306,12 @@ def _write_plan(answer: Json) -> None:
     _write_warnings(answer)
 
 
+def _write_log(answer: Json) -> None:
+    for line in log_text.lines(answer):
+        print(line)
+    _write_warnings(answer)
+
+
 def _write_gpus(answer: Json) -> None:
     for gpu in answer["gpus"]:
         memory = gpu["memory_bytes"]
@@ -299,6 +324,7 @@ _WRITERS: Mapping[str, Callable[[Json], None]] = {
     "show": _write_show,
     "estimate": _write_estimate,
     "plan": _write_plan,
+    "log": _write_log,
     "gpus": _write_gpus,
 }
 
