@@ -165,11 +165,15 @@ class _Reader:
         return found
 
     def tensors(self, count: int) -> tuple[Tensor, ...]:
-        found = []
+        found: dict[str, Tensor] = {}
         for _ in range(count):
             self.cursor.least_after -= LEAST_TENSOR
-            found.append(self.tensor())
-        return tuple(found)
+            tensor = self.tensor()
+            if tensor.name in found:
+                name = tensor.name[:60]
+                raise self.source.invalid(f"tensor {name}", "there twice", "once")
+            found[tensor.name] = tensor
+        return tuple(found.values())
 
     def tensor(self) -> Tensor:
         name = self.text("the length of a tensor's name", MAX_TENSOR_NAME)
