@@ -1,4 +1,4 @@
-"""The command line: `python3 -m kvcore models | gpus | show | estimate | plan`.
+"""The command line: `python3 -m kvcore models | gpus | show | ... | log`.
 
 Every command asks `kvcore.api` and prints its answer, as text or with --json as the
 same JSON the page gets. Exit code 0, or 2 with one line on standard error (and with
@@ -13,23 +13,20 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Any, NoReturn
 
-from kvcore import __version__, api
+from kvcore import __version__, api, files, log_text
 from kvcore.errors import (
     WARNINGS,
     InvalidArgument,
     KvcoreError,
     Notice,
-    UnsupportedModel,
 )
 from kvcore.units import gb, gib
 
 Json = Mapping[str, Any]
 
 MAX_FILE_BYTES = 2**26
-MAX_FILE_NAME = 1000
 
 
 class _Parser(argparse.ArgumentParser):
@@ -73,6 +70,13 @@ def parser() -> argparse.ArgumentParser:
     _plan_arguments(plan)
     _json_flag(plan)
 
+    log = commands.add_parser("log", help="what an engine's log says, and why")
+    log.add_argument("file", metavar="FILE", help="a log, or - for standard input")
+    log.add_argument("--model", metavar="MODEL", help="if the log names none")
+    log.add_argument("--gpu", metavar="ID")
+    log.add_argument("--engine-version", metavar="V")
+    _json_flag(log)
+
     gpus = commands.add_parser("gpus", help="the accelerators kvcore knows by name")
     _json_flag(gpus)
     return top
@@ -106,7 +110,8 @@ def _model_argument(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "model",
         metavar="MODEL",
-        help="catalog id, Hugging Face id, alias, path of a config.json, or -",
+        help="catalog id, Hugging Face id, alias, a config.json, .gguf or .safetensors "
+        "file, a folder with a config.json, or - for standard input",
     )
 
 
@@ -132,14 +137,16 @@ def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
     given = {
         name: value
         for name, value in vars(arguments).items()
-        if name not in ("command", "json", "engine_option", "model")
+        if name not in ("command", "json", "engine_option", "model", "file")
         and value is not None
         and value is not False
     }
     if getattr(arguments, "engine_option", None):
         given["engine_options"] = dict(map(_option, arguments.engine_option))
-    if hasattr(arguments, "model"):
+    if getattr(arguments, "model", None) is not None:
         given.update(model_params(arguments.model))
+    if hasattr(arguments, "file"):
+        given["text"] = _log_text(arguments.file)
     if "draft_model" in given:
         draft = model_params(given.pop("draft_model"))
         given.update({f"draft_{name}": value for name, value in draft.items()})
@@ -155,39 +162,21 @@ def _option(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def model_params(name: str) -> dict[str, str]:
-    """`model` for a name, `model_text` for standard input or an existing file."""
+def model_params(name: str) -> dict[str, Any]:
+    """The api parameters of MODEL: standard input, files, or a name."""
     if name == "-":
-        return {"model_text": _decoded(sys.stdin.buffer.read(MAX_FILE_BYTES + 1))}
-    path = Path(name)
-    if path.suffix.lower() == ".gguf":
-        raise UnsupportedModel(
-            model_type="gguf", reason="this version reads config.json, not GGUF files"
-        )
-    if path.suffix.lower() == ".json" or _is_file(path):
-        try:
-            with path.open("rb") as file:
-                return {"model_text": _decoded(file.read(MAX_FILE_BYTES + 1))}
-        except (OSError, ValueError) as error:
-            problem = getattr(error, "strerror", None) or str(error)
-            raise InvalidArgument(
-                argument="MODEL",
-                value=name[:MAX_FILE_NAME],
-                expected=f"a readable file ({problem})",
-            ) from None
-    return {"model": name}
+        return files.params_of_bytes(sys.stdin.buffer.read(MAX_FILE_BYTES + 1))
+    return files.model_params(name)
 
 
-def _is_file(path: Path) -> bool:
-    """Whether a file has that name; names no file can have are names of models."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+def _log_text(name: str) -> str:
+    """A log as text; PowerShell writes UTF-16."""
+    if name == "-":
+        data = sys.stdin.buffer.read(MAX_FILE_BYTES)
+    else:
+        data = files.log_bytes(name, MAX_FILE_BYTES)
+    wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    return data.decode("utf-16" if wide else "utf-8", "replace")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -222,23 +211,32 @@ def _write_models(answer: Json) -> None:
 
 def _write_show(answer: Json) -> None:
     print(answer["name"])
-    for key in ("hf_id", "family", "released", "model_type"):
-        if answer[key]:
-            print(f"  {key:<20} {answer[key]}")
-    for key, value in answer["facts"].items():
-        if value is not None:
-            print(
-                f"  {key:<20} {value:,}"
-                if isinstance(value, int)
-                else f"  {key:<20} {value}"
-            )
+    known = {key: answer[key] for key in ("hf_id", "family", "released", "model_type")}
+    facts = {key: v for key, v in answer["facts"].items() if v is not None}
+    for key, value in {**{k: v for k, v in known.items() if v}, **facts}.items():
+        shown = f"{value:,}" if isinstance(value, int) else value
+        print(f"  {key:<20} {shown}")
     for part in ("layers", "draft_layers"):
         for group in answer[part]:
             print(f"  {part:<20} {group['count']:>3} x {_specs(group['specs'])}")
+    if answer["weights"]:
+        _write_weights(answer["weights"])
     if answer["source_url"]:
         read = answer["retrieved"]
         print(f"  {'source':<20} {answer['source_url']} (read {read})")
     _write_warnings(answer)
+
+
+def _write_weights(weights: Json) -> None:
+    bits = weights["bits_per_weight"]
+    how = [weights["quantization"] or "", f"{bits:.4g} bits per weight" if bits else ""]
+    total = weights["total_bytes"]
+    print(
+        f"  {'weights':<20} {total:,} bytes, {gib(total)}, "
+        + ", ".join(filter(None, how))
+    )
+    for name, tensors in weights["by_type"].items():
+        print(f"    {name:<18} {tensors['bytes']:>22,} bytes")
 
 
 def _specs(specs: Sequence[Json]) -> str:
@@ -308,6 +306,12 @@ def _write_plan(answer: Json) -> None:
     _write_warnings(answer)
 
 
+def _write_log(answer: Json) -> None:
+    for line in log_text.lines(answer):
+        print(line)
+    _write_warnings(answer)
+
+
 def _write_gpus(answer: Json) -> None:
     for gpu in answer["gpus"]:
         memory = gpu["memory_bytes"]
@@ -320,6 +324,7 @@ _WRITERS: Mapping[str, Callable[[Json], None]] = {
     "show": _write_show,
     "estimate": _write_estimate,
     "plan": _write_plan,
+    "log": _write_log,
     "gpus": _write_gpus,
 }
 

@@ -161,6 +161,13 @@ def _evidence(given: Mapping[str, object]) -> Json:
     return found
 
 
+def _log(given: Mapping[str, object]) -> Json:
+    """An engine's log explained by the answers of these very methods."""
+    logs = import_module("kvcore.logs")
+    found: Json = logs.answer_log(given, call)
+    return found
+
+
 def _on_demand(module: str, answer: str) -> Callable[[Mapping[str, object]], Json]:
     """An answer whose module is imported when it is first asked for."""
 
@@ -181,6 +188,7 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "pool": _on_demand("pooling", "answer_pool"),
     "gpus": answer_gpus,
     "evidence": _evidence,
+    "log": _log,
 }
 
 

@@ -7,6 +7,7 @@
     │   ├── InvalidJson         the text is not JSON
     │   ├── InvalidArgument     an option or parameter is out of range
     │   ├── InputTooLarge       the text is longer than any config
+    │   ├── LogTooLong          the text is longer than a start-up log
     │   ├── InvalidFile         a file's header states what no such file can hold
     │   ├── TruncatedFile       a file ends before its header does
     │   ├── UnknownModel        no catalog entry, id or alias of that name
@@ -99,6 +100,11 @@ class TruncatedFile(InvalidInput):
     sentence = (
         "{file} ends after {bytes} bytes; its header needs at least {needed_bytes}."
     )
+
+
+class LogTooLong(InvalidInput):
+    code = "log_too_long"
+    sentence = "The log has {characters} characters; at most {limit} are read."
 
 
 class UnknownModel(InvalidInput):
@@ -262,6 +268,21 @@ WARNINGS: Final[Mapping[str, str]] = {
     "weight_types_unknown": (
         "Weights of {types} are of a type not known here: their bytes are those "
         "between the tensors' places in the file."
+    ),
+    "log_not_understood": (
+        "No line of this was understood. Start-up lines of {engines} are, and messages "
+        "that memory ran out."
+    ),
+    "log_has_several_starts": "The log has {starts} starts: the last one was read.",
+    "log_has_several_engines": (
+        "The log has lines of several engines ({engines}): those of {engine} were read."
+    ),
+    "log_model_unknown": (
+        "The log names no model that is known here ({model!r}): give one to compare."
+    ),
+    "log_model_assumed": "{printed} was taken as {model}.",
+    "log_version_nearest": (
+        "There are no rules of {engine} {version} here: those of {used} were used."
     ),
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }

@@ -8,7 +8,7 @@ from typing import Any
 from kvcore import accelerators, catalog, engines, formats
 from kvcore.errors import Notice
 from kvcore.model import Layer
-from kvcore.params import MODEL, Params, model_of
+from kvcore.params import MODEL, Params, model_of, stored_of
 
 Json = dict[str, Any]
 
@@ -21,6 +21,7 @@ def answer_show(given: Mapping[str, object]) -> Json:
     params = Params(given, MODEL)
     model = model_of(params)
     name = params.get("model")
+    stored = stored_of(params)
     entry = None
     if params.get("model_text") is None and isinstance(name, str):
         entry = catalog.find(name)
@@ -46,14 +47,17 @@ def answer_show(given: Mapping[str, object]) -> Json:
             "max_context": model.max_context,
             "kv_format": model.kv_format,
             "state_format": model.state_format if "state" in model.components else None,
-            "parameters": entry.parameters.total if entry else None,
+            "parameters": (
+                entry.parameters.total if entry else stored.elements if stored else None
+            ),
             "active_parameters": entry.parameters.active if entry else None,
         },
         "components": sorted(model.components),
         "has_encoder": model.has_encoder,
         "layers": _layers_json(model.layers),
         "draft_layers": _layers_json(model.draft_layers),
-        "warnings": notices_json(model.notices),
+        "weights": stored.to_json() if stored else None,
+        "warnings": notices_json(model.notices + (stored.notices if stored else ())),
     }
     return answer
 

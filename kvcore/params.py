@@ -10,7 +10,8 @@ from kvcore.engines.base import Engine, Settings
 from kvcore.engines.none import NoEngine
 from kvcore.errors import InvalidArgument, MissingField, UnknownOption, shown
 from kvcore.estimate import Scope
-from kvcore.importers import gguf, hf_config
+from kvcore.importers import gguf, hf_config, stored
+from kvcore.importers.stored import StoredWeights
 from kvcore.model import Model
 from kvcore.units import parse_count
 
@@ -68,7 +69,7 @@ def invalid(argument: str, value: object, expected: str) -> InvalidArgument:
     return InvalidArgument(argument=argument, value=shown(value), expected=expected)
 
 
-MODEL: Final = frozenset({"model", "model_text"})
+MODEL: Final = frozenset({"model", "model_text", "weights"})
 SCOPE: Final = frozenset(
     {
         "tokens",
@@ -131,6 +132,12 @@ def config_of(params: Params) -> Mapping[str, object]:
     return catalog.find(params.text("model", "")).config
 
 
+def stored_of(params: Params) -> StoredWeights | None:
+    """What the model's files say of their weights (`importers.model_files`)."""
+    given = params.mapping("weights")
+    return stored.from_json(given) if given else None
+
+
 def scope_of(params: Params, model: Model, tokens: int | None = None) -> Scope:
     if tokens is None:
         tokens = params.integer("tokens", None)
@@ -179,3 +186,18 @@ def settings_of(engine: Engine, params: Params) -> Settings:
         dcp=params.integer("dcp", 1) or 0,
         block_tokens=params.integer("block_tokens", None),
     )
+
+
+def optional(params: Params, name: str, minimum: int) -> int | None:
+    value = params.integer(name, None)
+    return None if value is None else at_least(name, value, minimum)
+
+
+def at_least(argument: str, value: int, minimum: int) -> int:
+    if not minimum <= value <= 10**15:
+        raise InvalidArgument(
+            argument=argument,
+            value=str(value),
+            expected=f"a whole number from {minimum}",
+        )
+    return value

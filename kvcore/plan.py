@@ -113,6 +113,7 @@ def plan_notices(
     noted = [*notices(scenario.model, scope), *found.notices]
     if pool is not None:
         noted += pool.notices
+    noted += scenario.weights.notices
     if scenario.pool_bytes is None:
         if scenario.reserve_bytes is None:
             noted.append(Notice("reserve_estimated", {"bytes": rank.reserve_bytes}))

@@ -15,7 +15,7 @@ from kvcore.engines.base import (
     RankMemory,
     Settings,
 )
-from kvcore.errors import UnsupportedOption
+from kvcore.errors import Notice, UnsupportedOption
 from kvcore.estimate import CacheFormats, Scope
 from kvcore.model import Model
 
@@ -27,7 +27,8 @@ class WeightBytes:
     total: int
     parts: Mapping[str, int]
     format: str
-    source: Literal["checkpoint", "counted", "given", "unknown"]
+    source: Literal["checkpoint", "counted", "file", "given", "unknown"]
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

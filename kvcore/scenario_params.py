@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from kvcore import accelerators, catalog, parameters, weights
+from kvcore import accelerators
 from kvcore.accelerators import OTHER, Accelerator
 from kvcore.deployment import Parallelism, parallelism
 from kvcore.engines.base import Engine, Settings
-from kvcore.errors import InvalidArgument, KvcoreError, MissingField
+from kvcore.errors import MissingField
 from kvcore.model import Model
 from kvcore.params import (
     FORMATS,
     MODEL,
     Params,
+    at_least,
     config_of,
     format_names,
     invalid,
     model_of,
+    optional,
     plan_engine_of,
 )
 from kvcore.scenario import Scenario, WeightBytes, device_traits
+from kvcore.weight_params import counts_of, weights_of
 
 SPECULATIVE_TOKENS: Final = "num_speculative_tokens"
 DEFAULT_CONTEXT: Final = 32768
@@ -56,6 +58,7 @@ PLAN: Final = (
             "draft",
             "draft_model",
             "draft_model_text",
+            "draft_weights",
         }
     )
 )
@@ -65,8 +68,8 @@ def scenario_of(params: Params) -> Scenario:
     """Everything a plan needs, read and checked."""
     model = model_of(params)
     config = config_of(params)
-    counts = _counts(params, config, model)
-    weight_bytes = _weights(params, config, model, counts)
+    counts = counts_of(params, config, model)
+    weight_bytes = weights_of(params, config, model, counts)
     draft = params.flag("draft")
     companion = _draft_params(params)
     if companion is not None:
@@ -89,8 +92,8 @@ def scenario_of(params: Params) -> Scenario:
         device=device,
         sizes=sizes,
         weights=weight_bytes,
-        context=_at_least("context", context, 1),
-        concurrency=_at_least(
+        context=at_least("context", context, 1),
+        concurrency=at_least(
             "concurrency",
             params.integer("concurrency", DEFAULT_CONCURRENCY) or 0,
             1,
@@ -98,22 +101,10 @@ def scenario_of(params: Params) -> Scenario:
         sparse=counts is not None and bool(counts.experts),
         draft=draft,
         fraction=_fraction(params),
-        pool_bytes=_optional(params, "pool_bytes", 0),
-        reserve_bytes=_optional(params, "reserve_bytes", 0),
+        pool_bytes=optional(params, "pool_bytes", 0),
+        reserve_bytes=optional(params, "reserve_bytes", 0),
         shared_prefix=_shared_prefix(params, engine, settings),
     )
-
-
-def _counts(
-    params: Params, config: Mapping[str, object], model: Model
-) -> parameters.ParameterCounts | None:
-    """Parameters by part; None where stated bytes make them unnecessary."""
-    try:
-        return parameters.count(config, model)
-    except KvcoreError:
-        if params.get("pool_bytes") is None and params.get("weight_bytes") is None:
-            raise
-        return None
 
 
 def _draft_params(params: Params) -> Params | None:
@@ -134,8 +125,8 @@ def _with_draft_model(
     """
     draft = model_of(companion)
     config = config_of(companion)
-    counts = parameters.count(config, draft)
-    extra = _weights(companion, config, draft, counts)
+    counts = counts_of(companion, config, draft)
+    extra = weights_of(companion, config, draft, counts)
     return (
         replace(model, draft_layers=draft.layers),
         WeightBytes(
@@ -145,6 +136,7 @@ def _with_draft_model(
             },
             format=target.format,
             source=target.source,
+            notices=target.notices + extra.notices,
         ),
     )
 
@@ -157,16 +149,16 @@ def _device(params: Params) -> Accelerator:
     if name in ("", OTHER):
         if memory is None:
             raise MissingField(field="memory_mib")
-        return accelerators.other(_at_least("memory_mib", memory, 1))
+        return accelerators.other(at_least("memory_mib", memory, 1))
     found = accelerators.find(name)
     if memory is None:
         return found
-    return accelerators.with_memory(found, _at_least("memory_mib", memory, 1))
+    return accelerators.with_memory(found, at_least("memory_mib", memory, 1))
 
 
 def _sizes(params: Params, engine: Engine) -> Parallelism:
     given = {
-        name: _optional(params, name, 1) for name in ("gpus", "tp", "pp", "dp", "dcp")
+        name: optional(params, name, 1) for name in ("gpus", "tp", "pp", "dp", "dcp")
     }
     options = engine.settings(
         params.text("engine_version", "") or None, params.mapping("engine_options")
@@ -202,59 +194,10 @@ def _settings(
         pp=sizes.pp,
         dp=sizes.dp,
         dcp=sizes.dcp,
-        block_tokens=_optional(params, "block_tokens", 1),
-        batched_tokens=_optional(params, "batched_tokens", 1),
+        block_tokens=optional(params, "block_tokens", 1),
+        batched_tokens=optional(params, "batched_tokens", 1),
         device=device_traits(device),
     )
-
-
-def _weights(
-    params: Params,
-    config: Mapping[str, object],
-    model: Model,
-    counts: parameters.ParameterCounts | None,
-) -> WeightBytes:
-    """Bytes as given, of the known checkpoint, or counted in a format."""
-    name = params.text("weight_format", "auto")
-    if counts is None:
-        stated = _optional(params, "weight_bytes", 0)
-        # Parts nobody can tell apart are cut like matrices.
-        parts = {**dict.fromkeys(weights.PARTS, 0), "dense_mlp": stated or 0}
-        return WeightBytes(
-            total=stated or 0,
-            parts=parts,
-            format="unknown",
-            source="unknown" if stated is None else "given",
-        )
-    fmt = (
-        weights.format_of(config, model.kv_format)
-        if name == "auto"
-        else weights.find(name)
-    )
-    parts = weights.bytes_by_part(counts, fmt)
-    given = _optional(params, "weight_bytes", 0)
-    if given is not None:
-        return WeightBytes(total=given, parts=parts, format=fmt.id, source="given")
-    total = sum(parts.values())
-    known = _checkpoint(params) if name == "auto" else None
-    if known is not None:
-        # A config that does not say how its weights are stored is not believed.
-        same = abs(known - total) * 20 <= known
-        return WeightBytes(
-            total=known,
-            parts=parts,
-            format=fmt.id if same else "checkpoint",
-            source="checkpoint",
-        )
-    return WeightBytes(total=total, parts=parts, format=fmt.id, source="counted")
-
-
-def _checkpoint(params: Params) -> int | None:
-    name = params.get("model")
-    if params.get("model_text") is not None or not isinstance(name, str):
-        return None
-    known = catalog.find(name).weights
-    return known.bytes if known else None
 
 
 def _fraction(params: Params) -> float | None:
@@ -274,24 +217,9 @@ def _fraction(params: Params) -> float | None:
 
 
 def _shared_prefix(params: Params, engine: Engine, settings: Settings) -> int:
-    shared = _at_least("shared_prefix", params.integer("shared_prefix", 0) or 0, 0)
+    shared = at_least("shared_prefix", params.integer("shared_prefix", 0) or 0, 0)
     if shared and not engine.shares_prefixes(settings):
         raise invalid(
             "shared_prefix", shared, f"0: {engine.id} keeps a prefix per request here"
         )
     return shared
-
-
-def _optional(params: Params, name: str, minimum: int) -> int | None:
-    value = params.integer(name, None)
-    return None if value is None else _at_least(name, value, minimum)
-
-
-def _at_least(argument: str, value: int, minimum: int) -> int:
-    if not minimum <= value <= 10**15:
-        raise InvalidArgument(
-            argument=argument,
-            value=str(value),
-            expected=f"a whole number from {minimum}",
-        )
-    return value

@@ -12,7 +12,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
-from kvcore.errors import UnknownFormat
+from kvcore.errors import InvalidArgument, UnknownFormat
+from kvcore.importers.stored import StoredWeights
 from kvcore.parameters import ParameterCounts
 
 PARTS: Final = (
@@ -144,6 +145,26 @@ def bytes_by_part(counts: ParameterCounts, fmt: WeightFormat) -> dict[str, int]:
 
 def total_bytes(counts: ParameterCounts, fmt: WeightFormat) -> int:
     return sum(bytes_by_part(counts, fmt).values())
+
+
+def counts_of(stored: StoredWeights, metadata: Mapping[str, object]) -> ParameterCounts:
+    """Parameters by part as a GGUF file's tensors have them.
+
+    Of the experts one token uses the share its metadata state.
+    """
+    for part in stored.parts:
+        if part not in PARTS:
+            raise InvalidArgument(
+                argument="weights.parts", value=part[:60], expected=", ".join(PARTS)
+            )
+    counts = {part: tensors.elements for part, tensors in stored.parts.items()}
+    prefix = metadata.get("general.architecture")
+    held = metadata.get(f"{prefix}.expert_count")
+    used = metadata.get(f"{prefix}.expert_used_count")
+    active = counts.get("experts", 0)
+    if isinstance(held, int) and isinstance(used, int) and 0 < used <= held:
+        active = active * used // held
+    return ParameterCounts(active_experts=active, uncounted=(), **counts)
 
 
 def format_of(config: Mapping[str, object], dtype: str) -> WeightFormat:

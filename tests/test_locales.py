@@ -11,6 +11,8 @@ import pytest
 from kvcore import api, cache
 from kvcore.engines import ENGINES
 from kvcore.errors import WARNINGS, error_codes
+from kvcore.log_text import CAUSES
+from kvcore.logs.reading import WORDINGS
 
 SITE = Path(__file__).parent.parent / "site"
 LOCALES = {
@@ -26,6 +28,8 @@ HANGUL = re.compile(r"[\uac00-\ud7a3]")
 # Keys made of a fixed start and a name from kvcore or from the script.
 MADE = (
     "answer.sentence",
+    "cause.",
+    "quantity.",
     "gpubar.",
     "sure.",
     "verdict.",
@@ -117,6 +121,21 @@ class TestCodes:
         known = {"error": error_codes(), "warning": tuple(WARNINGS)}[kind]
         keys = {key for key in ENGLISH if key.startswith(f"{kind}.")}
         assert keys == {f"{kind}.{code}" for code in (*known, "other")}
+
+    @pytest.mark.parametrize("code", sorted(CAUSES))
+    def test_cause_has_words(self, code: str) -> None:
+        for strings in LOCALES.values():
+            words = placeholders(strings[f"cause.{code}"])
+            assert words == set(re.findall(r"\{(\w+)", CAUSES[code]))
+
+    def test_no_words_without_a_cause(self) -> None:
+        keys = {key for key in ENGLISH if key.startswith("cause.")}
+        assert keys == {f"cause.{code}" for code in CAUSES}
+
+    def test_numbers_of_logs_have_names(self) -> None:
+        read = {name for w in WORDINGS for name, _ in w.numbers.values()}
+        keys = {key for key in ENGLISH if key.startswith("quantity.")}
+        assert keys == {f"quantity.{name}" for name in read}
 
     @pytest.mark.parametrize("component", cache.COMPONENTS)
     def test_component_has_a_name(self, component: str) -> None:

@@ -15,10 +15,10 @@ from math import isfinite, prod
 from struct import Struct, unpack
 from typing import Final, NamedTuple
 
-from kvcore.errors import KvcoreError
 from kvcore.importers.byte_source import MAX_LENGTH, ByteOrder, ByteSource, Cursor
 from kvcore.importers.fields import MAX_LAYERS
 from kvcore.importers.ggml_types import FILE_TYPES, GGML_TYPES, GUESSED
+from kvcore.importers.gguf import ARCHITECTURE
 from kvcore.importers.gguf_parts import part_of
 from kvcore.importers.stored import MAX_FILES, StoredWeights, Tensors, summed
 
@@ -87,12 +87,13 @@ class GgufHeader:
 
 def read_header(source: ByteSource) -> GgufHeader:
     """The header of a GGUF file, or a typed error: never a hang, never a crash."""
-    version, order = _version(source)
-    reader = _Reader(source, order)
+    cursor = Cursor(source)
+    version, order = _version(cursor)
+    reader = _Reader(cursor, order)
     tensor_count = reader.count("the number of tensors", MAX_TENSORS)
     key_count = reader.count("the number of keys", MAX_KEYS)
-    reader.cursor.least_after = key_count * LEAST_KEY + tensor_count * LEAST_TENSOR
-    reader.cursor.require(0)
+    cursor.least_after = key_count * LEAST_KEY + tensor_count * LEAST_TENSOR
+    cursor.require(0)
     metadata = reader.metadata(key_count)
     tensors = reader.tensors(tensor_count)
     alignment = metadata.get("general.alignment", 32)
@@ -105,13 +106,13 @@ def read_header(source: ByteSource) -> GgufHeader:
         metadata=metadata,
         tensors=tensors,
         alignment=alignment,
-        data_start=_padded(reader.cursor.position, alignment),
+        data_start=_padded(cursor.position, alignment),
         size=source.size,
     )
 
 
-def _version(source: ByteSource) -> tuple[int, ByteOrder]:
-    cursor = Cursor(source)
+def _version(cursor: Cursor) -> tuple[int, ByteOrder]:
+    source = cursor.source
     magic = cursor.take(4)
     if magic != MAGIC:
         found = "a Git LFS pointer" if source.is_pointer else magic
@@ -133,10 +134,9 @@ def _padded(size: int, alignment: int) -> int:
 class _Reader:
     """Reads keys and tensors of one byte order."""
 
-    def __init__(self, source: ByteSource, order: ByteOrder) -> None:
-        self.source = source
-        self.cursor = Cursor(source)
-        self.cursor.skip(8)
+    def __init__(self, cursor: Cursor, order: ByteOrder) -> None:
+        self.source = cursor.source
+        self.cursor = cursor
         self.order = order
         self.long = Struct(f"{order}Q")
         self.int = Struct(f"{order}I")
@@ -165,11 +165,15 @@ class _Reader:
         return found
 
     def tensors(self, count: int) -> tuple[Tensor, ...]:
-        found = []
+        found: dict[str, Tensor] = {}
         for _ in range(count):
             self.cursor.least_after -= LEAST_TENSOR
-            found.append(self.tensor())
-        return tuple(found)
+            tensor = self.tensor()
+            if tensor.name in found:
+                name = tensor.name[:60]
+                raise self.source.invalid(f"tensor {name}", "there twice", "once")
+            found[tensor.name] = tensor
+        return tuple(found.values())
 
     def tensor(self) -> Tensor:
         name = self.text("the length of a tensor's name", MAX_TENSOR_NAME)
@@ -247,7 +251,7 @@ class _Reader:
 def metadata_of(headers: Sequence[GgufHeader]) -> Mapping[str, Value]:
     """The keys of the file that describes the model: the first of a split one."""
     for header in headers:
-        if "general.architecture" in header.metadata:
+        if ARCHITECTURE in header.metadata:
             return header.metadata
     return headers[0].metadata
 
@@ -316,9 +320,6 @@ def _quantization(
     return next(iter(types), None)
 
 
-def is_readable(source: ByteSource) -> bool:
-    """Whether a file is GGUF, whatever it is called."""
-    try:
-        return Cursor(source).take(4) == MAGIC
-    except KvcoreError:
-        return False
+def is_gguf(source: ByteSource) -> bool:
+    """Whether a file begins as GGUF does, whatever it is called."""
+    return source.read(0, min(source.size, len(MAGIC))) == MAGIC

@@ -93,11 +93,11 @@ def read_text(text: str, name: str = "") -> Model:
     return read(parse(text), name)
 
 
-def parse(text: str) -> Mapping[str, object]:
+def parse(text: str, limit: int = MAX_TEXT_BYTES) -> Mapping[str, object]:
     """The JSON object in a text, or a typed error that says where it breaks."""
     size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_TEXT_BYTES:
-        raise InputTooLarge(bytes=size, limit=MAX_TEXT_BYTES)
+    if size > limit:
+        raise InputTooLarge(bytes=size, limit=limit)
     if _nests_deeper(text, MAX_DEPTH):
         raise InvalidJson(line=1, column=1, reason="nested or long beyond reason")
     try:

@@ -404,7 +404,7 @@ class TestErrors:
             start + writer.pack("QQ", 1, 0) + writer.tensor("x", [huge] * 4, 0, 0),
             start + writer.pack("QQ", 1, 0) + writer.tensor("x", [huge], 0, huge),
         ):
-            begun = time.perf_counter()
+            begun = time.process_time()
             for size in (len(data) + 40, 10**13):
                 try:
                     read_header(Counting(data, size).source)
@@ -413,7 +413,7 @@ class TestErrors:
                 # A list of 2^31 small numbers fits in 10^13 bytes and is skipped,
                 # and tensors of 2^31 and 2^40 elements are possible.
                 assert huge <= 2**40
-            assert time.perf_counter() - begun < 1
+            assert time.process_time() - begun < 1
         assert read_header(Counting(one_key + number + bytes(8)).source).metadata
 
     def test_lists_of_lists(self) -> None:
@@ -433,6 +433,11 @@ class TestErrors:
         twice = writer.key("a.b", 1) * 2
         start = b"GGUF" + writer.pack("IQQ", 3, 0, 2)
         assert refused(start + twice).params["where"] == "key a.b"
+
+    def test_a_tensor_there_twice(self) -> None:
+        twice = Writer().tensor("x", [4], 0, 0) * 2
+        start = b"GGUF" + Writer().pack("IQQ", 3, 2, 0)
+        assert refused(start + twice).params["where"] == "tensor x"
 
     def test_five_dimensions(self) -> None:
         start = b"GGUF" + Writer().pack("IQQ", 3, 1, 0)
@@ -462,11 +467,11 @@ class TestErrors:
             )
 
         bytes_read = 0
-        begun = time.perf_counter()
+        begun = time.process_time()
         with pytest.raises(InvalidFile):
             read_header(ByteSource(name="x", size=10**15, read=read))
         assert bytes_read <= MAX_READ_BYTES
-        assert time.perf_counter() - begun < 2
+        assert time.process_time() - begun < 2
 
     def test_a_file_that_shrinks_while_it_is_read(self) -> None:
         data = Writer().header(LLAMA, TENSORS)
@@ -503,10 +508,10 @@ class TestLargeFiles:
                 bytes_read += len(found)
                 return found
 
-            begun = time.perf_counter()
+            begun = time.process_time()
             source = ByteSource(name=path.name, size=size, read=read)
             found = stored_weights([read_header(source)])
-            took = time.perf_counter() - begun
+            took = time.process_time() - begun
         assert found.total_bytes == 80 * 28672 * 32 * 144
         assert found.bits_per_weight == 4.5
         assert bytes_read < 64 * 10**6
@@ -522,7 +527,7 @@ class TestFuzz:
     ]
 
     @given(data=st.data())
-    @settings(max_examples=400, deadline=2000)
+    @settings(max_examples=400, deadline=None)
     def test_changed_bytes(self, data: st.DataObject) -> None:
         whole = bytearray(data.draw(st.sampled_from(self.WHOLE)))
         for _ in range(data.draw(st.integers(1, 4))):
@@ -541,7 +546,7 @@ class TestFuzz:
         order=st.sampled_from("<>"),
         size=st.sampled_from([0, 10**4, 10**12]),
     )
-    @settings(max_examples=400, deadline=2000)
+    @settings(max_examples=400, deadline=None)
     def test_made_up_bytes(
         self, tail: bytes, version: int, order: str, size: int
     ) -> None:
@@ -549,7 +554,7 @@ class TestFuzz:
         self.check(data, max(size, len(data)))
 
     def check(self, data: bytes, size: int) -> None:
-        reading = Counting(data, size)
+        reading, begun = Counting(data, size), time.process_time()
         try:
             header = read_header(reading.source)
         except (InvalidFile, TruncatedFile) as error:
@@ -559,6 +564,7 @@ class TestFuzz:
             assert stored_weights([header]).total_bytes >= 0
         assert isinstance(answer, Model) or len(answer.message) < 1000
         assert reading.bytes_read <= MAX_READ_BYTES
+        assert time.process_time() - begun < 2
 
 
 def test_padding() -> None:
