@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 
 from kvcore.accelerators import MIB
 from kvcore.errors import DoesNotShard, InvalidArgument
@@ -115,43 +117,49 @@ def check_shards(model: Model, sizes: Parallelism) -> None:
             value=sizes.pp,
             count=model.num_layers,
             what="layers",
-            legal=[1, model.num_layers],
+            legal=list(range(1, model.num_layers + 1)),
         )
 
 
-def rank_weight_bytes(
-    parts: Mapping[str, int], model: Model, sizes: Parallelism, total: int
-) -> int:
-    """Weight bytes of the fullest rank.
+def stage_weight_bytes(
+    parts: Mapping[str, int],
+    model: Model,
+    sizes: Parallelism,
+    total: int,
+    stages: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Weight bytes of one rank of each pipeline stage, `stages` being their layers.
 
     `parts` are counted bytes; their shares are applied to `total`, which may be the
-    exact size of a checkpoint. Norms and routers are on every rank; a KV head is
-    never cut, so KV projections are repeated where ranks outnumber heads.
+    exact size of a checkpoint. Norms and routers are on every rank.
     """
     counted = sum(parts.values())
-    held = sum(_share(part, parts[part], model, sizes) for part in PARTS)
-    return -(-total * held // counted) if counted else total
+    found = []
+    for stage, layers in enumerate(stages):
+        first, last = stage == 0, stage == len(stages) - 1
+        held = sum(
+            _share(part, parts[part], Fraction(layers, model.num_layers), sizes)
+            for part in PARTS
+            if (first or part not in ENTRY) and (last or part != "output_head")
+        )
+        found.append(-(-total * held // counted) if counted else total)
+    return tuple(found)
 
 
-def _share(part: str, count: int, model: Model, sizes: Parallelism) -> int:
-    """Bytes of one part on the fullest rank of the fullest stage."""
+ENTRY = frozenset({"embeddings", "towers", "encoder"})
+"""Parts of the first pipeline stage; the output head is the last one's."""
+
+
+def _share(part: str, count: int, layers: Fraction, sizes: Parallelism) -> int:
+    """Bytes of one part on one rank of a stage with that fraction of the layers."""
     if part in ("embeddings", "output_head"):
-        # The first and the last stage hold one of them each; a single stage both.
-        if sizes.pp > 1 and part == "output_head":
-            return 0
         return -(-count // sizes.tp)
     if part in ("norms", "router", "towers", "encoder"):
         return count
     ranks = sizes.attention_tp if part in ("attention", "indexer") else sizes.tp
     if part == "experts" and sizes.expert_parallel and not sizes.attention_dp:
         ranks *= sizes.dp
-    staged = -(-count * stage_layers(model.num_layers, sizes.pp) // model.num_layers)
-    return -(-staged // ranks)
-
-
-def stage_layers(layers: int, pp: int) -> int:
-    """Layers of the fullest pipeline stage."""
-    return -(-layers // pp)
+    return ceil(count * layers / ranks)
 
 
 def kv_head_copies(model: Model, tp: int) -> int:

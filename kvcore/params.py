@@ -165,7 +165,7 @@ def engine_of(params: Params) -> Engine | None:
     name = params.text("engine", "none")
     if name == "none":
         for option in sorted(ENGINE - {"engine"}):
-            if params.get(option):
+            if params.get(option) not in (None, "", 1, "1", {}):
                 raise invalid(option, params.get(option), "an engine to go with it")
         return None
     return engines.find(name)

@@ -12,7 +12,7 @@ from kvcore.params import (
 )
 from kvcore.plan import Plan, plan
 from kvcore.pooling import pool_json
-from kvcore.scenario import Scenario
+from kvcore.scenario import Scenario, stage_weights, stages_of
 from kvcore.scenario_params import PLAN, scenario_of
 
 Json = dict[str, Any]
@@ -27,6 +27,7 @@ def answer_plan(given: Mapping[str, object]) -> Json:
 
 def plan_json(scenario: Scenario, found: Plan) -> Json:
     rank = found.rank
+    parts = scenario.model.components
     return {
         "verdict": found.verdict,
         "short_bytes": found.short_bytes,
@@ -42,8 +43,8 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
         "concurrency": scenario.concurrency,
         "formats": {
             "kv": scenario.formats.kv.id,
-            "indexer": scenario.formats.indexer.id,
-            "state": scenario.formats.state.id,
+            "indexer": scenario.formats.indexer.id if "indexer" in parts else None,
+            "state": scenario.formats.state.id if "state" in parts else None,
             "weights": scenario.weights.format,
         },
         "weights": {
@@ -58,6 +59,7 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
             "pool_bytes": rank.pool_bytes,
             "used_bytes": found.needed_bytes,
         },
+        "ranks": _ranks_json(scenario),
         "reserve": {
             "low_bytes": rank.reserve.low_bytes,
             "high_bytes": rank.reserve.high_bytes,
@@ -84,3 +86,14 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
 
 def _request_blocks(pool: Pool | None) -> int:
     return sum(group.blocks_per_request for group in pool.groups) if pool else 0
+
+
+def _ranks_json(scenario: Scenario) -> list[Json]:
+    """One rank of every pipeline stage, where there are several."""
+    if scenario.sizes.pp == 1:
+        return []
+    stages = zip(stages_of(scenario), stage_weights(scenario), strict=True)
+    return [
+        {"stage": stage, "layers": layers, "weight_bytes": weight}
+        for stage, (layers, weight) in enumerate(stages)
+    ]

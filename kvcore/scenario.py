@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kvcore.accelerators import Accelerator
-from kvcore.deployment import Parallelism, Reserve, rank_weight_bytes, reserve
+from kvcore.deployment import Parallelism, Reserve, reserve, stage_weight_bytes
 from kvcore.engines.base import (
     Allocation,
     DeviceTraits,
@@ -70,12 +70,27 @@ class Rank:
     """What weights and reserve alone need beyond the usable bytes."""
 
 
+def stages_of(scenario: Scenario) -> tuple[int, ...]:
+    """Layers of each pipeline stage, as the engine deals them."""
+    layers = scenario.model.num_layers
+    return scenario.engine.stage_layers(layers, scenario.sizes.pp)
+
+
+def stage_weights(scenario: Scenario) -> tuple[int, ...]:
+    """Weight bytes of one rank of each pipeline stage."""
+    return stage_weight_bytes(
+        scenario.weights.parts,
+        scenario.model,
+        scenario.sizes,
+        scenario.weights.total,
+        stages_of(scenario),
+    )
+
+
 def rank_of(scenario: Scenario) -> Rank:
     """Weights, reserve and pool of the fullest rank."""
     engine, sizes = scenario.engine, scenario.sizes
-    weights = rank_weight_bytes(
-        scenario.weights.parts, scenario.model, sizes, scenario.weights.total
-    )
+    weights = max(stage_weights(scenario))
     estimated = reserve(
         scenario.model,
         sizes,

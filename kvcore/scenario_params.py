@@ -9,7 +9,7 @@ from kvcore import accelerators
 from kvcore.accelerators import OTHER, Accelerator
 from kvcore.deployment import Parallelism, parallelism
 from kvcore.engines.base import Engine, Settings
-from kvcore.errors import MissingField
+from kvcore.errors import MissingField, UnsupportedOption
 from kvcore.model import Model
 from kvcore.params import (
     FORMATS,
@@ -76,6 +76,7 @@ def scenario_of(params: Params) -> Scenario:
         model, weight_bytes = _with_draft_model(model, weight_bytes, companion)
         draft = True
     engine = plan_engine_of(params)
+    _check_engine_takes(params, engine, companion is not None)
     device = _device(params)
     sizes = _sizes(params, engine)
     settings = _settings(params, engine, sizes, device, draft)
@@ -113,6 +114,17 @@ def _draft_params(params: Params) -> Params | None:
     if all(value is None for value in given.values()):
         return None
     return Params(given, MODEL)
+
+
+def _check_engine_takes(params: Params, engine: Engine, companion: bool) -> None:
+    """Refuse what this engine's memory rule would not hear."""
+    if companion and not engine.holds_draft_models:
+        raise UnsupportedOption(
+            engine=engine.id,
+            option="draft_model",
+            value=str(params.get("draft_model"))[:60],
+            reason="its cache is not counted",
+        )
 
 
 def _with_draft_model(

@@ -65,6 +65,9 @@ def weights_of(
     parts = weights.bytes_by_part(counts, fmt)
     if given is not None:
         return WeightBytes(total=given, parts=parts, format=fmt.id, source="given")
+    if params.get("draft") is True:
+        # Draft layers are matrices in the main; a checkpoint already holds its own.
+        parts["dense_mlp"] += -int(-counts.draft * fmt.bits_of("dense_mlp") // 8)
     total = sum(parts.values())
     known = _checkpoint(params) if name == "auto" else None
     if known is not None:

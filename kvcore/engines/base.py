@@ -233,6 +233,8 @@ class Engine(ABC):
     """Whether data-parallel replicas share out the experts of an MoE model."""
     attention_dp_option: ClassVar[str | None] = None
     """The flag that makes data-parallel groups of attention out of the TP ranks."""
+    holds_draft_models: ClassVar[bool] = True
+    """Whether a separate draft model's cache is counted."""
     captures_graphs: ClassVar[bool] = False
     """Whether it keeps captured CUDA graphs in memory."""
 
@@ -274,6 +276,10 @@ class Engine(ABC):
         if memory.fraction is not None:
             usable = int(usable * memory.fraction)
         return usable, max(usable - memory.weight_bytes - memory.reserve_bytes, 0)
+
+    def stage_layers(self, layers: int, pp: int) -> tuple[int, ...]:
+        """Layers of each pipeline stage; the first take one more if pp is uneven."""
+        return tuple(len(range(stage, layers, pp)) for stage in range(pp))
 
     def shares_prefixes(self, settings: Settings) -> bool:
         """Whether requests with a common beginning keep its blocks once."""

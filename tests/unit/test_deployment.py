@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from kvcore import catalog
+from kvcore import catalog, engines
 from kvcore.deployment import (
     Parallelism,
     check_shards,
     kv_head_copies,
     parallelism,
-    rank_weight_bytes,
-    stage_layers,
+    stage_weight_bytes,
 )
+from kvcore.engines.none import NoEngine
 from kvcore.errors import DoesNotShard, InvalidArgument
+from kvcore.model import Model
 from kvcore.weights import PARTS
 
 
@@ -76,6 +77,33 @@ def test_heads_that_outnumber_ranks_are_kept_once() -> None:
     assert [kv_head_copies(catalog.model("phi-4"), tp) for tp in (4, 8)] == [1, 1]
 
 
+def rank_weight_bytes(
+    parts: dict[str, int], model: Model, sizes: Parallelism, total: int
+) -> int:
+    """Of the fullest stage, stages as a plain engine deals them."""
+    stages = NoEngine().stage_layers(model.num_layers, sizes.pp)
+    return max(stage_weight_bytes(parts, model, sizes, total, stages))
+
+
+@pytest.mark.parametrize(
+    ("engine", "stages"),
+    [("none", (27, 27, 26)), ("vllm", (27, 27, 26)), ("sglang", (26, 27, 27))],
+)
+def test_engines_deal_80_layers_over_3_stages(
+    engine: str, stages: tuple[int, ...]
+) -> None:
+    found = NoEngine() if engine == "none" else engines.find(engine)
+    assert found.stage_layers(80, 3) == stages
+
+
+def test_each_stage_has_weights_of_its_own() -> None:
+    """Embeddings are the first stage's, the output head the last one's."""
+    model = catalog.model("llama-3.1-8b")
+    parts = parts_of(embeddings=800, output_head=640, dense_mlp=3200, norms=100)
+    found = stage_weight_bytes(parts, model, Parallelism(pp=2), 4740, (16, 16))
+    assert found == (800 + 1600 + 100, 640 + 1600 + 100)
+
+
 def parts_of(**given: int) -> dict[str, int]:
     return {**dict.fromkeys(PARTS, 0), **given}
 
@@ -109,7 +137,3 @@ def test_a_known_total_is_shared_in_the_counted_proportions() -> None:
     model = catalog.model("llama-3.1-8b")
     parts = parts_of(dense_mlp=1000, norms=0)
     assert rank_weight_bytes(parts, model, Parallelism(tp=4), 2000) == 500
-
-
-def test_the_fullest_stage() -> None:
-    assert [stage_layers(80, n) for n in (1, 3, 7)] == [80, 27, 12]

@@ -107,6 +107,10 @@ class LlamaCpp(Engine):
             type_v_draft=text_of(settings, "type_v_draft") or "f16",
         )
 
+    def shares_prefixes(self, settings: Settings) -> bool:
+        """Every slot is given its cells when the context is opened."""
+        return False
+
     def batched_tokens(self, settings: Settings) -> int:
         """Tokens computed at once: the micro-batch (`-ub`)."""
         stated = integer_of(settings, "n_ubatch")

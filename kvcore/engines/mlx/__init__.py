@@ -43,6 +43,7 @@ class Mlx(Engine):
     """MLX-LM's prompt caches by its own option names."""
 
     id: ClassVar[str] = "mlx"
+    holds_draft_models: ClassVar[bool] = False
     versions: ClassVar[tuple[str, ...]] = (VERSION,)
     options: ClassVar[tuple[Option, ...]] = (
         Option(name="prompt_tokens", kind="integer", minimum=1),
@@ -101,6 +102,9 @@ class Mlx(Engine):
                 continue
             found.append(name)
         return tuple(found)
+
+    def shares_prefixes(self, settings: Settings) -> bool:
+        return False
 
     def allocate(
         self, model: Model, scope: Scope, formats: CacheFormats, settings: Settings

@@ -25,13 +25,13 @@ from kvcore.engines.base import (
 from kvcore.engines.case import Case
 from kvcore.engines.sglang.arguments import chunk_tokens
 from kvcore.engines.sglang.backends import asked_page, attention_groups
-from kvcore.engines.sglang.cells import drafts_uncounted
+from kvcore.engines.sglang.cells import drafts_uncounted, stages
 from kvcore.engines.sglang.check import check, check_options, shard_notices
 from kvcore.engines.sglang.formats import legal_names, resolve
 from kvcore.engines.sglang.items import items_of
 from kvcore.engines.sglang.lines import groups, log_lines
 from kvcore.engines.sglang.memory import budget, static_fraction
-from kvcore.engines.sglang.options import OPTIONS
+from kvcore.engines.sglang.options import OPTIONS, flag
 from kvcore.engines.sglang.server import Held, Server, open_server, request_tokens
 from kvcore.engines.sglang.versions import NEWEST, OLDER, older
 from kvcore.errors import Notice, UnsupportedOption
@@ -79,6 +79,12 @@ class SGLang(Engine):
     def check(self, model: Model, settings: Settings) -> None:
         check(model, settings)
         check_options(model, settings)
+
+    def stage_layers(self, layers: int, pp: int) -> tuple[int, ...]:
+        return tuple(len(stage) for stage in stages(layers, pp))
+
+    def shares_prefixes(self, settings: Settings) -> bool:
+        return not flag(settings, "disable_radix_cache")
 
     def memory_fraction(self, model: Model, settings: Settings) -> float:
         """Default `mem_fraction_static`: a share of the memory free before loading."""

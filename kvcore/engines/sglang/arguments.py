@@ -27,6 +27,7 @@ from kvcore.engines.sglang.models import (
 )
 from kvcore.engines.sglang.options import flag, integer, number, text
 from kvcore.engines.sglang.versions import chunk, older
+from kvcore.errors import InvalidArgument
 from kvcore.formats import NumberFormat
 from kvcore.model import Model
 
@@ -229,6 +230,10 @@ def swa_ratio(model: Model, asked: float | None) -> float:
 
 def mamba_ratio(model: Model, settings: Settings) -> float:
     asked = number(settings, "mamba_full_memory_ratio")
+    if asked == 0:
+        raise InvalidArgument(
+            argument="mamba_full_memory_ratio", value="0", expected="a number above 0"
+        )
     if asked is not None:
         return asked
     return 0.1 if class_of(model) == "InklingForConditionalGeneration" else 0.9

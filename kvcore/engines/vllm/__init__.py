@@ -30,6 +30,7 @@ from kvcore.engines.vllm.deployment import (
 from kvcore.engines.vllm.formats import legal_names, resolve
 from kvcore.engines.vllm.groups import Group
 from kvcore.engines.vllm.kernels import BACKENDS
+from kvcore.engines.vllm.layers import stage_of_layer
 from kvcore.engines.vllm.plan import Plan, components_of, items_of, plan_of
 from kvcore.engines.vllm.rules import RULES, capability
 from kvcore.errors import Notice
@@ -114,6 +115,10 @@ class Vllm(Engine):
 
     def batched_tokens(self, settings: Settings) -> int:
         return batched_tokens(settings)
+
+    def stage_layers(self, layers: int, pp: int) -> tuple[int, ...]:
+        stages = stage_of_layer(layers, pp)
+        return tuple(stages.count(stage) for stage in range(pp))
 
     def shares_prefixes(self, settings: Settings) -> bool:
         return settings.options["enable_prefix_caching"] is not False
