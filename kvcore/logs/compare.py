@@ -17,10 +17,10 @@ from kvcore.logs.requests import Asker, Ours, Query, Request
 
 Json = dict[str, Any]
 
-MAX_ASKED: Final = 2500
+MAX_ASKED: Final = 2000
 """Questions for one log; there are about a hundred hypotheses, asked thrice each."""
 MAX_COMPARED: Final = 24
-MAX_TOGETHER: Final = 800
+MAX_TOGETHER: Final = 500
 IN_THREES: Final = frozenset(
     {"engine_version", "tokens_line_meaning", "tokens_in_flight", "draft_layers",
      "state_blocks", "state_dtype", "kv_dtype"}

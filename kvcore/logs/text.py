@@ -13,6 +13,8 @@ from kvcore.errors import LogTooLong
 MAX_CHARACTERS: Final = 1 << 22
 """Of a log. Start-up prints some hundred lines; longer ones hold requests."""
 MAX_LINE: Final = 1 << 14
+MIN_LINE: Final = 4
+"""Shorter lines are no part of a wording."""
 MAX_JOINED: Final = 20_000
 """Lines looked at for wrapping."""
 
@@ -31,13 +33,14 @@ class Line:
 
 
 def lines_of(text: str) -> tuple[Line, ...]:
-    """All lines; `LogTooLong` for more than a log has."""
+    """All lines with words; `LogTooLong` for more than a log has."""
     if len(text) > MAX_CHARACTERS:
         raise LogTooLong(characters=len(text), limit=MAX_CHARACTERS)
     plain = _COLOUR.sub("", text)
     return tuple(
         Line(number=number, text=line[:MAX_LINE])
         for number, line in enumerate(plain.splitlines(), 1)
+        if len(line) >= MIN_LINE
     )
 
 
