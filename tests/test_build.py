@@ -103,12 +103,12 @@ class TestEngine:
 
 
 class TestPage:
-    def test_curve_points(self) -> None:
-        points = page.curve_points(131_072)
+    def test_points_to(self) -> None:
+        points = page.points_to(131_072)
         assert points[0] == 1_024
         assert points[-1] == 131_072
         assert points[4::4] == [2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072]
-        assert page.curve_points(100_000)[-1] == 131_072
+        assert page.points_to(100_000)[-1] == 131_072
 
     def test_policy_names_script_and_style_by_hash(self) -> None:
         policy = page.policy("", "x")
