@@ -74,7 +74,7 @@ class Baseline:
             if size and size > 1 and self.engine != "llama_cpp":
                 params[name] = size
         params["context"] = self._context()
-        block = reading.integer("block_tokens")
+        block = reading.integer("block_tokens") or self._tokens_per_block()
         if block and self.engine in ("vllm", "tensorrt_llm"):
             params["block_tokens"] = block
         kept = self._format()
@@ -94,6 +94,16 @@ class Baseline:
             return self._cells() or DEFAULT_CONTEXT
         longest = self.model.shown["facts"]["max_context"]
         return longest if isinstance(longest, int) else DEFAULT_CONTEXT
+
+    def _tokens_per_block(self) -> int | None:
+        """TensorRT-LLM prints its blocks and the tokens of all of them."""
+        tokens, blocks = (
+            self.reading.least(name) for name in ("allocated_tokens", "pool_blocks")
+        )
+        if self.engine != "tensorrt_llm" or not tokens or not blocks:
+            return None
+        size, rest = divmod(int(tokens.value), max(int(blocks.value), 1))
+        return size if not rest else None
 
     def _cells(self) -> int | None:
         """llama.cpp's context, from the first cache that has layers."""
@@ -137,8 +147,13 @@ class Baseline:
         kept = settings.get("kv_cache_type")
         if isinstance(kept, str) and "type_k" not in found:
             found |= {"type_k": kept, "type_v": kept}
+        kinds = {s["kind"] for x in self.model.shown["layers"] for s in x["specs"]}
+        if "latent_attention" in kinds and "type_k" in found:
+            # The one cache of latents has the type of the keys.
+            found.setdefault("type_v", found["type_k"])
         found["n_ctx"] = self._context()
-        found["n_batch"] = max(self._context(), 2048)
+        micro = settings.get("n_ubatch")
+        found.setdefault("n_batch", max(micro if isinstance(micro, int) else 0, 2048))
         streams = {fact.about.get("streams") for fact in self.reading.facts}
         slots = settings.get("n_seq_max")
         if streams == {"1", None} and isinstance(slots, int) and slots > 1:
@@ -184,6 +199,8 @@ def form(baseline: Baseline, request: Request) -> Json:
     found: Json = {}
     if baseline.model.id is not None:
         found["model"] = baseline.model.id
+    elif not set(baseline.given) & {"model", "model_text"}:
+        found["model"] = baseline.model.params["model"]
     if baseline.profile is not None:
         found["engine"] = reading.engine
         if "engine_version" in request.params:

@@ -104,7 +104,7 @@ _STATED: Final = re.compile(
     r"""(?<![\w.-])['"]?(tp|dtype|""" + _KNOWN + r""")['"]?\s?[=:]\s?(""" + VALUE + ")"
 )
 _ASKED: Final = re.compile(
-    r"(?<![\w-])--?([a-z][a-z0-9-]{0,40})(?:[ =]+(" + VALUE + "))?"
+    r"(?<![\w-])--?([a-z][a-z0-9-]{0,40})(?:[ =]+(?!-)(" + VALUE + "))?"
 )
 _SERVED: Final = re.compile(r"vllm serve\s+([^\s-][^\s]{0,300})")
 _SOME: Final = re.compile(r"Some\((.*)\)")
@@ -142,5 +142,4 @@ def _asked(flag: str, value: str | None) -> Iterator[tuple[str, str]]:
     if name.startswith("no_") and name[3:] in NAMES:
         yield NAMES[name[3:]], "false"
     elif name in NAMES:
-        plain = value is None or value.startswith("-")
-        yield NAMES[name], "true" if plain or value is None else value
+        yield NAMES[name], "true" if value is None else value
