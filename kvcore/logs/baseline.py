@@ -196,11 +196,7 @@ def _stored(dtype: str | None) -> str | None:
 def form(baseline: Baseline, request: Request) -> Json:
     """The plan's parameters that the log answers, for a form to be filled with."""
     reading = baseline.reading
-    found: Json = {}
-    if baseline.model.id is not None:
-        found["model"] = baseline.model.id
-    elif not set(baseline.given) & {"model", "model_text"}:
-        found["model"] = baseline.model.params["model"]
+    found = _form_model(baseline)
     if baseline.profile is not None:
         found["engine"] = reading.engine
         if "engine_version" in request.params:
@@ -213,6 +209,17 @@ def form(baseline: Baseline, request: Request) -> Json:
     found["context"] = request.params["context"]
     _form_options(reading, request, found)
     return found | _form_memory(reading)
+
+
+def _form_model(baseline: Baseline) -> Json:
+    """The model by name; one that only the loader listed by its keys and its bytes."""
+    if baseline.model.id is not None:
+        return {"model": baseline.model.id}
+    if set(baseline.given) & {"model", "model_text"}:
+        return {}
+    weights = baseline.reading.least("weights")
+    stated = {} if weights is None else {"weight_bytes": weights.bytes(0)}
+    return {"model": baseline.model.params["model"], **stated}
 
 
 def _form_memory(reading: Reading) -> Json:

@@ -93,7 +93,13 @@ WORDINGS: Final[tuple[Wording, ...]] = (
         LLAMA_CPP,
         "model buffer size",
         rf"model buffer size *= *{n('size')} MiB",
-        numbers={"size": ("weights", "MiB")},
+        numbers={"size": ("weights_buffer_size", "MiB")},
+    ),
+    wording(
+        LLAMA_CPP,
+        " size ",
+        rf"(?:file|model) size *= *{n('size')} (?P<unit>[MG]iB) \(",
+        numbers={"size": ("weights", "GiB")},
     ),
     wording(
         LLAMA_CPP,

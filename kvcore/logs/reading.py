@@ -220,5 +220,7 @@ def _indexed(facts: Iterator[Fact]) -> Iterator[Fact]:
         yield replace(fact, index=index)
 
 
-REPEATED: Final = frozenset({"kv_buffer_size", "state_buffer_size", "weights"})
+REPEATED: Final = frozenset(
+    {"kv_buffer_size", "state_buffer_size", "weights_buffer_size"}
+)
 """Numbers that add up over devices."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from logs_support import explain, of
-from unit_support import refusal
+from unit_support import ask, refusal
 
 from kvcore.logs.names import spellings
 from kvcore.logs.reading import ENGINES, read
@@ -64,6 +64,9 @@ llama_model_loader: - kv  14:              qwen3.attention.head_count_kv u32    
 llama_model_loader: - kv  17:                 qwen3.attention.key_length u32              = 128
 llama_model_loader: - kv  18:               qwen3.attention.value_length u32              = 128
 llama_model_loader: - kv  21:                      tokenizer.ggml.tokens arr[str,151936]  = ["!", "#", "$", ...
+print_info: file size   = 4.68 GiB (4.91 BPW)
+load_tensors:        CUDA0 model buffer size =  4455.34 MiB
+load_tensors:   CPU_Mapped model buffer size =   333.84 MiB
 llama_context: n_seq_max     = 1
 llama_context: n_ctx         = 16384
 llama_context: n_batch       = 2048
@@ -217,6 +220,7 @@ def test_llama_cpp_lists_a_model_nobody_knows() -> None:
     assert len(answer["comparisons"]) == 3
     assert all(found["agrees"] for found in answer["comparisons"])
     assert answer["form"]["model"]["qwen3.block_count"] == 36
+    assert answer["form"]["weight_bytes"] == int(4.68 * 2**30)
 
 
 def test_llama_cpp_adds_devices_up() -> None:
@@ -408,3 +412,17 @@ def test_settings_of_a_command_line() -> None:
         "enable_prefix_caching": False, "kv_cache_dtype": "fp8",
         "memory_fraction": 0.85, "async_scheduling": True,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt_llm", "llama_cpp",
+                                    "ollama", "mlx"])  # fmt: skip
+def test_the_form_is_a_plan(engine: str) -> None:
+    """What a form is filled with is asked without complaint, but for the GPU."""
+    known = {"tensorrt_llm": "llama-3.1-8b", "ollama": "llama-3.1-8b"}.get(engine)
+    given = {} if known is None else {"model": known}
+    form = explain(LOGS[engine], **given)["form"]
+    assert form["engine"] == engine
+    gpus = form.pop("gpus", 1)
+    plan = ask("plan", **form, gpu="m4-max-40-128gb" if engine == "mlx" else "h100-sxm",
+               gpus=gpus)  # fmt: skip
+    assert plan["context"] == form["context"]
