@@ -11,6 +11,7 @@ import importlib.util
 import sys
 import zipfile
 from importlib._bootstrap_external import _code_to_hash_pyc
+from types import CodeType
 
 # Kept whole: what is imported from them depends on what a program does.
 WHOLE_PACKAGES = (
@@ -61,9 +62,27 @@ def is_frozen(member: str) -> bool:
 
 def compiled(name: str, source: bytes) -> bytes:
     """A .pyc file that Python uses without looking for its source."""
-    code = compile(source, name, "exec", dont_inherit=True, optimize=2)
+    code = unlined(compile(source, name, "exec", dont_inherit=True, optimize=2))
     source_hash = importlib.util.source_hash(source)
     return bytes(_code_to_hash_pyc(code, source_hash, checked=False))
+
+
+def unlined(code: CodeType) -> CodeType:
+    """The same code with every instruction on its function's first line.
+
+    Tables of lines and columns are two fifths of the archive, and only tracebacks
+    through this library read them; kvcore itself travels as source. The format is that
+    of CPython's Objects/locations.md: entries of up to 8 code units, kind 13 (a line,
+    no columns), line delta 0.
+    """
+    full, rest = divmod(len(code.co_code) // 2, 8)
+    lengths = [8] * full + ([rest] if rest else [])
+    table = b"".join(bytes((0x80 | 13 << 3 | length - 1, 0)) for length in lengths)
+    constants = (
+        unlined(constant) if isinstance(constant, CodeType) else constant
+        for constant in code.co_consts
+    )
+    return code.replace(co_consts=tuple(constants), co_linetable=table)
 
 
 def write_compiled(stock: zipfile.ZipFile, names: list[str], target: str) -> None:
