@@ -12,7 +12,12 @@ from kvcore.params import (
 )
 from kvcore.plan import Plan, plan
 from kvcore.pooling import pool_json
-from kvcore.scenario import Scenario, stage_weights, stages_of
+from kvcore.scenario import (
+    Scenario,
+    device_weight_bytes,
+    stage_weights,
+    stages_of,
+)
 from kvcore.scenario_params import PLAN, scenario_of
 
 Json = dict[str, Any]
@@ -49,6 +54,7 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
         },
         "weights": {
             "total_bytes": scenario.weights.total,
+            "host_bytes": scenario.weights.total - device_weight_bytes(scenario),
             "source": scenario.weights.source,
         },
         "rank": {

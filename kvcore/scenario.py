@@ -79,12 +79,20 @@ def stages_of(scenario: Scenario) -> tuple[int, ...]:
 def stage_weights(scenario: Scenario) -> tuple[int, ...]:
     """Weight bytes of one rank of each pipeline stage."""
     return stage_weight_bytes(
-        scenario.weights.parts,
+        scenario.engine.device_parts(scenario.weights.parts),
         scenario.model,
         scenario.sizes,
-        scenario.weights.total,
+        device_weight_bytes(scenario),
         stages_of(scenario),
     )
+
+
+def device_weight_bytes(scenario: Scenario) -> int:
+    """The weights an engine puts on its devices, of one replica."""
+    parts, total = scenario.weights.parts, scenario.weights.total
+    counted = sum(parts.values())
+    held = sum(scenario.engine.device_parts(parts).values())
+    return -(-total * held // counted) if counted else total
 
 
 def rank_of(scenario: Scenario) -> Rank:

@@ -277,6 +277,10 @@ class Engine(ABC):
             usable = int(usable * memory.fraction)
         return usable, max(usable - memory.weight_bytes - memory.reserve_bytes, 0)
 
+    def device_parts(self, parts: Mapping[str, int]) -> Mapping[str, int]:
+        """Weight bytes by part, of those that this engine puts on its devices."""
+        return parts
+
     def stage_layers(self, layers: int, pp: int) -> tuple[int, ...]:
         """Layers of each pipeline stage; the first take one more if pp is uneven."""
         return tuple(len(range(stage, layers, pp)) for stage in range(pp))

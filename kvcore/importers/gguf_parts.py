@@ -16,7 +16,7 @@ STARTS: Final[Mapping[str, str]] = {
     "token_embd": "embeddings",
     "token_types": "embeddings",
     "position_embd": "embeddings",
-    "per_layer_token_embd": "embeddings",
+    "per_layer_token_embd": "lookup",
     "per_layer_": "residual",
     "altup_": "residual",
     "output_norm": "norms",

@@ -37,9 +37,10 @@ class ParameterCounts:
 
     `experts` holds every routed expert, `active_experts` those one token uses.
     `residual` are weights on the residual stream (hyper-connections, per-layer
-    inputs), `lookup` are n-gram tables of which a token reads a few rows. `towers` see;
-    `uncounted` names the config's towers that are not in it, because it does not say
-    enough or nobody wrote the formula. `draft` (MTP) is extra to everything.
+    inputs), `lookup` are n-gram and per-layer tables of which a token reads a few
+    rows. `towers` see; `uncounted` names the config's towers that are not in it,
+    because it does not say enough or nobody wrote the formula. `draft` (MTP) is extra
+    to everything.
     """
 
     embeddings: int = 0

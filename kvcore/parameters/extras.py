@@ -19,7 +19,7 @@ def per_layer_embeddings(shape: Shape) -> Parts:
         return Parts()
     table = shape.integer("vocab_size_per_layer_input", "vocab_size")
     return parts(
-        embeddings=table * shape.layers * width,
+        lookup=table * shape.layers * width,
         residual=linear(shape.hidden, shape.layers * width)
         + shape.layers * 2 * linear(shape.hidden, width),
         norms=width + shape.layers * shape.hidden,

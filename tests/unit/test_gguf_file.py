@@ -282,7 +282,7 @@ class TestWeights:
         [
             ("token_embd.weight", "embeddings"),
             ("token_embd_norm.weight", "norms"),
-            ("per_layer_token_embd.weight", "embeddings"),
+            ("per_layer_token_embd.weight", "lookup"),
             ("per_layer_model_proj.weight", "residual"),
             ("output.bias", "output_head"),
             ("output_norm.weight", "norms"),

@@ -41,6 +41,10 @@ def write(folder: Path, **files: bytes | str | Json) -> Path:
     return folder
 
 
+def weights_json(total: int, source: str) -> Json:
+    return {"total_bytes": total, "host_bytes": 0, "source": source}
+
+
 def split(folder: Path, count: int, leave_out: Sequence[int] = ()) -> list[Path]:
     """A model in `count` files, its tensors dealt round."""
     found = []
@@ -114,7 +118,7 @@ class TestGguf:
         path = tmp_path / "model.gguf"
         path.write_bytes(gguf_bytes())
         answer = answer_of(capsys, "plan", str(path), "--gpu", "h100")
-        assert answer["weights"] == {"total_bytes": TOTAL, "source": "file"}
+        assert answer["weights"] == weights_json(TOTAL, "file")
         assert answer["formats"]["weights"] == "q4_k_m"
         assert answer["rank"]["weight_bytes"] == TOTAL
         codes = {warning["code"] for warning in answer["warnings"]}
@@ -136,9 +140,9 @@ class TestGguf:
         words = ("plan", str(path), "--gpu", "h100", "--weight-format", "bf16")
         answer = answer_of(capsys, *words)
         elements = answer_of(capsys, "show", str(path))["weights"]["elements"]
-        assert answer["weights"] == {"total_bytes": 2 * elements, "source": "counted"}
+        assert answer["weights"] == weights_json(2 * elements, "counted")
         stated = answer_of(capsys, *words[:4], "--weight-bytes", "7000000")
-        assert stated["weights"] == {"total_bytes": 7_000_000, "source": "given"}
+        assert stated["weights"] == weights_json(7_000_000, "given")
 
     @pytest.mark.parametrize("asked", [0, 1, 2])
     def test_split_files_are_one_model(
@@ -210,7 +214,7 @@ class TestGguf:
         error = refusal("plan", model=dict(LLAMA), gpu="h100")
         assert error["params"] == {"field": "weight_bytes"}
         answer = ask("plan", model=dict(LLAMA), gpu="h100", weight_bytes=10**9)
-        assert answer["weights"] == {"total_bytes": 10**9, "source": "given"}
+        assert answer["weights"] == weights_json(10**9, "given")
 
     def test_experts_make_a_sparse_model(self) -> None:
         """Their share is what one token uses, as the metadata say."""
@@ -272,7 +276,7 @@ class TestCheckpoint:
         assert shown["by_type"]["f32"] == {"bytes": 2048, "elements": 512}
         assert (shown["files"], shown["missing_files"]) == (2, [])
         plan = answer_of(capsys, "plan", name, "--gpu", "h100")
-        assert plan["weights"] == {"total_bytes": self.total(), "source": "file"}
+        assert plan["weights"] == weights_json(self.total(), "file")
         assert plan["formats"]["weights"] == "bf16"
         assert plan["rank"]["weight_bytes"] == self.total()
 
@@ -334,7 +338,7 @@ class TestCheckpoint:
             model__safetensors=packed(header_json({"a": ("BF16", [10])})),
         )
         plan = answer_of(capsys, "plan", str(tmp_path), "--gpu", "h100")
-        assert plan["weights"] == {"total_bytes": 20, "source": "file"}
+        assert plan["weights"] == weights_json(20, "file")
         words = ("plan", str(tmp_path), "--gpu", "h100", "--weight-format", "fp8")
         assert check_refused(capsys, *words)["code"] == "missing_field"
 
@@ -423,7 +427,7 @@ class TestHandedOver:
         answer = ask(
             "plan", model="llama-3.1-8b", gpu="h100", weights={"total_bytes": 123456}
         )
-        assert answer["weights"] == {"total_bytes": 123456, "source": "file"}
+        assert answer["weights"] == weights_json(123456, "file")
 
     @pytest.mark.parametrize(
         ("weights", "argument"),

@@ -181,10 +181,57 @@ def test_a_q4_k_m_8b_on_a_3090_with_q8_0_keys_and_values() -> None:
     )
     cache = 131072 * 32 * 2 * 1024 // 32 * 34
     assert answer["request"]["allocated_bytes"] == cache
-    # Whole-file average of 4.8944 bits over 8,030,261,248 parameters, part by part.
-    assert abs(answer["rank"]["weight_bytes"] - 8_030_261_248 * 4.8944 / 8) < 16
+    # Whole-file average of 4.8944 bits over 8,030,261,248 parameters, part by part;
+    # the token table (128,256 x 4,096) stays in host memory.
+    table = 128_256 * 4096
+    held = 8_030_261_248 - table
+    assert abs(answer["rank"]["weight_bytes"] - held * 4.8944 / 8) < 16
+    assert abs(answer["weights"]["host_bytes"] - table * 4.8944 / 8) < 16
     assert answer["verdict"] == "fits"
     assert answer["rank"]["memory_bytes"] == round(23.69 * G)
+
+
+def test_what_llama_cpp_prints_of_a_q4_0_8b() -> None:
+    """Its buffers for Llama 3 8B: 281.81 MiB on the CPU, 4,155.99 MiB on CUDA0."""
+    host = 128_256 * 4096 * 18 // 32  # q4_0: 18 bytes per 32
+    cuda = round(4155.99 * 2**20)
+    parts = {"embeddings": host, "output_head": 430_940_160}
+    parts["dense_mlp"] = cuda - parts["output_head"]
+    weights = {
+        "total_bytes": host + cuda,
+        "parts": {name: {"bytes": n, "elements": n} for name, n in parts.items()},
+    }
+    answer = plan(
+        "meta-llama-3-8b-instruct", gpu="rtx-3090", engine="llama_cpp", weights=weights
+    )
+    assert answer["weights"]["host_bytes"] == host
+    assert round(host / 2**20, 2) == 281.81
+    assert answer["rank"]["weight_bytes"] == cuda
+    both = plan(
+        "meta-llama-3-8b-instruct",
+        gpu="rtx-3090",
+        gpus=2,
+        engine="llama_cpp",
+        weights=weights,
+    )
+    assert sum(rank["weight_bytes"] for rank in both["ranks"]) == cuda
+
+
+def test_a_tied_table_is_on_the_last_device_too() -> None:
+    """Gemma 3 reads its head from the token table: host memory has it besides."""
+    answer = plan("gemma-3-4b-it", gpu="rtx-3090", engine="llama_cpp")
+    assert answer["weights"]["host_bytes"] == 0
+    assert answer["rank"]["weight_bytes"] == answer["weights"]["total_bytes"]
+    stages = plan("gemma-3-4b-it", gpu="rtx-3090", gpus=2, engine="llama_cpp")["ranks"]
+    assert stages[1]["weight_bytes"] > stages[0]["weight_bytes"]
+
+
+def test_per_layer_tables_stay_in_host_memory() -> None:
+    """Gemma 3n E2B: 262,144 tokens x 30 layers x 256, in 16 bits."""
+    answer = plan(
+        "gemma-3n-e2b-it", gpu="rtx-3090", engine="llama_cpp", weight_format="bf16"
+    )
+    assert answer["weights"]["host_bytes"] == 262_144 * 30 * 256 * 2
 
 
 def test_an_m4_max_gives_its_gpu_what_macos_logged() -> None:

@@ -9,7 +9,7 @@ more slots than there are requests. One GPU's worth: `pp` devices share whole la
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import gcd
 from typing import ClassVar, Final
@@ -110,6 +110,16 @@ class LlamaCpp(Engine):
     def shares_prefixes(self, settings: Settings) -> bool:
         """Every slot is given its cells when the context is opened."""
         return False
+
+    def device_parts(self, parts: Mapping[str, int]) -> Mapping[str, int]:
+        """The input layer stays in host memory, whatever there is room for.
+
+        A model without an output head of its own has its token table on the last
+        device too. Source: `load_tensors` in src/llama-model.cpp and the tensors of
+        LLM_TENSOR_LAYER_INPUT in src/llama-arch.cpp, llama.cpp 0c1e570.
+        """
+        head = parts["output_head"] or parts["embeddings"]
+        return {**parts, "embeddings": 0, "lookup": 0, "output_head": head}
 
     def batched_tokens(self, settings: Settings) -> int:
         """Tokens computed at once: the micro-batch (`-ub`)."""

@@ -234,6 +234,8 @@ function certainties(app, plan) {
   if (source === "checkpoint") exact.push(t("sure.weights_checkpoint", { bytes: text(total) }));
   else if (source === "given") given.push(t("sure.weights_given", { bytes: text(total) }));
   else estimate.push(t("sure.weights", { bytes: text(total), format: formatName(t, plan.formats.weights) }));
+  const { host_bytes: host } = plan.weights;
+  if (host > 0) (source === "counted" ? estimate : exact).push(t("sure.weights_host", { bytes: text(host) }));
   if (asked.reserve_bytes !== null) given.push(t("sure.reserve_given", { bytes: text(plan.rank.reserve_bytes) }));
   else {
     estimate.push(
