@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kvcore.engines.base import Option, Settings
+from kvcore.engines.base import Settings
 from kvcore.engines.llama_cpp import LlamaCpp, flag_of, integer_of, text_of
 from kvcore.engines.llama_cpp.context import AUTO_SLOTS, Launch
 from kvcore.engines.llama_cpp.types import COMMAND_LINE
+from kvcore.engines.options import Option
 from kvcore.model import Model
 
 

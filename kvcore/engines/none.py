@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kvcore.cache import CacheSpec, Heads, Term
-from kvcore.engines.base import Allocation, Engine, Option, Settings, no_bytes
+from kvcore.engines.base import Allocation, Engine, Settings, no_bytes
+from kvcore.engines.options import Option
 from kvcore.errors import UnsupportedOption
 from kvcore.estimate import CacheFormats, Scope, copies_of, encoder_tokens, term_bytes
 from kvcore.model import Group, Layer, Model, grouped

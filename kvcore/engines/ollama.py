@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from kvcore.engines.base import Option, Settings
+from kvcore.engines.base import Settings
 from kvcore.engines.llama_cpp import LlamaCpp, flag_of, integer_of, text_of
 from kvcore.engines.llama_cpp.arch import architecture_of
 from kvcore.engines.llama_cpp.context import Launch
+from kvcore.engines.options import Option
 from kvcore.errors import UnsupportedOption
 from kvcore.model import Model
 

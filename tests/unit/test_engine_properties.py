@@ -13,7 +13,7 @@ from unit_support import Json, ask
 
 from kvcore import api, catalog, engines
 from kvcore.cache import COMPONENTS
-from kvcore.engines.base import Option
+from kvcore.engines.options import Option
 from kvcore.errors import error_codes
 
 MAX_SECONDS: Final = 2.0

@@ -15,7 +15,7 @@ from math import gcd
 from typing import ClassVar, Final
 
 from kvcore.cache import CompressedAttention, Heads, LatentAttention
-from kvcore.engines.base import Allocation, Engine, Option, Pool, Settings
+from kvcore.engines.base import Allocation, Engine, Pool, Settings
 from kvcore.engines.llama_cpp.arch import architecture_of
 from kvcore.engines.llama_cpp.caches import keeps_keys_only, shape_of
 from kvcore.engines.llama_cpp.context import (
@@ -36,6 +36,7 @@ from kvcore.engines.llama_cpp.types import (
     number_format,
     type_of,
 )
+from kvcore.engines.options import Option
 from kvcore.errors import DoesNotShard, KvcoreError, UnsupportedFormat
 from kvcore.estimate import CacheFormats, Scope
 from kvcore.formats import FORMATS, Role

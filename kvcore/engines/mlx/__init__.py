@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from kvcore import formats as number_formats
-from kvcore.engines.base import Allocation, Engine, Option, Settings, no_bytes
+from kvcore.engines.base import Allocation, Engine, Settings, no_bytes
 from kvcore.engines.items import differ, logical_components
 from kvcore.engines.mlx.caches import Run
 from kvcore.engines.mlx.formats import (
@@ -25,6 +25,7 @@ from kvcore.engines.mlx.formats import (
 )
 from kvcore.engines.mlx.layers import Request, groups_of, kept_of
 from kvcore.engines.mlx.models import OWN_CACHES, type_of
+from kvcore.engines.options import Option
 from kvcore.errors import (
     DoesNotShard,
     FormatRowMismatch,

@@ -13,16 +13,9 @@ from math import ceil
 from typing import ClassVar
 
 from kvcore.cache import Component
-from kvcore.engines.base import (
-    Allocation,
-    Engine,
-    Option,
-    Pool,
-    RankMemory,
-    Settings,
-    no_bytes,
-)
+from kvcore.engines.base import Allocation, Engine, Pool, RankMemory, Settings, no_bytes
 from kvcore.engines.case import Case
+from kvcore.engines.options import Option
 from kvcore.engines.sglang.arguments import chunk_tokens
 from kvcore.engines.sglang.backends import asked_page, attention_groups
 from kvcore.engines.sglang.cells import drafts_uncounted, stages

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kvcore.engines.base import Option, Settings
+from kvcore.engines.base import Settings
+from kvcore.engines.options import Option
 
 KV_DTYPES: Final = (
     "auto",

@@ -9,15 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import ClassVar, Final
 
-from kvcore.engines.base import (
-    Allocation,
-    Engine,
-    Option,
-    Pool,
-    RankMemory,
-    Settings,
-)
+from kvcore.engines.base import Allocation, Engine, Pool, RankMemory, Settings
 from kvcore.engines.case import Case
+from kvcore.engines.options import Option
 from kvcore.engines.tensorrt_llm.buffers import Stage, stages_of
 from kvcore.engines.tensorrt_llm.check import check, fraction, notices
 from kvcore.engines.tensorrt_llm.formats import legal_names, resolve

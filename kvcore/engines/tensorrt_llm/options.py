@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from kvcore.cache import CompressedAttention, IndexerKeys, LatentAttention
-from kvcore.engines.base import Option, OptionValue, Settings
+from kvcore.engines.base import Settings
+from kvcore.engines.options import Option, OptionValue
 from kvcore.errors import InvalidArgument
 from kvcore.model import Model
 

@@ -17,7 +17,8 @@ from typing import ClassVar, Final, cast
 
 from kvcore import formats as number_formats
 from kvcore.cache import LatentAttention, SlidingWindowAttention
-from kvcore.engines.base import Allocation, Engine, Option, Settings, no_bytes
+from kvcore.engines.base import Allocation, Engine, Settings, no_bytes
+from kvcore.engines.options import Option
 from kvcore.engines.transformers.choice import (
     CLASSES,
     IMPLEMENTATIONS,

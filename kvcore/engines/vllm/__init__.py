@@ -14,12 +14,12 @@ from kvcore.cache import CrossAttention
 from kvcore.engines.base import (
     Allocation,
     Engine,
-    Option,
     Pool,
     PoolGroup,
     RankMemory,
     Settings,
 )
+from kvcore.engines.options import Option
 from kvcore.engines.vllm.check import check
 from kvcore.engines.vllm.deployment import (
     Deployment,
