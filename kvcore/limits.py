@@ -19,14 +19,29 @@ MAX_CONTEXT: Final = 10**9
 MAX_GPUS: Final = 128
 
 
-def largest(fits: Callable[[int], bool], limit: int) -> int:
-    """The largest n in 0..limit with fits(n), for a monotone predicate."""
-    if not fits(1):
-        return 0
-    low, high = 1, 2
-    while high <= limit and fits(high):
-        low, high = high, 2 * high
-    high = min(high, limit + 1)
+def largest(fits: Callable[[int], bool], limit: int, near: int = 1) -> int:
+    """The largest n in 0..limit with fits(n), for a monotone predicate.
+
+    It is looked for in growing steps from `near`, then between the last two: the
+    closer the guess, the fewer questions.
+
+    >>> largest(lambda n: n <= 1000, 5000), largest(lambda n: n <= 1000, 5000, 990)
+    (1000, 1000)
+    """
+    low = high = min(max(near, 1), limit)
+    step = 1
+    if fits(low):
+        high = low + step
+        while high <= limit and fits(high):
+            step *= 2
+            low, high = high, high + step
+        high = min(high, limit + 1)
+    else:
+        low = high - step
+        while low > 0 and not fits(low):
+            step *= 2
+            low, high = low - step, low
+        low = max(low, 0)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
@@ -43,14 +58,29 @@ def fits(scenario: Scenario, pool: int, requests: int, tokens: int) -> bool:
 
 def max_requests(scenario: Scenario, pool: int) -> int:
     """The most requests of `context` tokens at once, over all replicas."""
-    one = largest(lambda n: fits(scenario, pool, n, scenario.context), MAX_REQUESTS)
+    near = _near(lambda n: needed_bytes(scenario, n, scenario.context), pool, 1, 2)
+    one = largest(
+        lambda n: fits(scenario, pool, n, scenario.context), MAX_REQUESTS, near
+    )
     return one * scenario.sizes.dp
 
 
 def max_context(scenario: Scenario, pool: int) -> int:
     """The longest context for `concurrency` requests, as far as memory goes."""
-    requests = per_replica(scenario)
-    return largest(lambda n: fits(scenario, pool, requests, n), MAX_CONTEXT)
+    requests, tokens = per_replica(scenario), scenario.context
+    near = _near(lambda n: needed_bytes(scenario, requests, n), pool, tokens, 2 * tokens)
+    return largest(lambda n: fits(scenario, pool, requests, n), MAX_CONTEXT, near)
+
+
+def _near(needed: Callable[[int], int], pool: int, one: int, two: int) -> int:
+    """Where `needed` would reach the pool if it grew as it does from `one` to `two`."""
+    try:
+        first, second = needed(one), needed(two)
+    except KvcoreError:
+        return one
+    if second <= first:
+        return one
+    return one + (pool - first) * (two - one) // (second - first)
 
 
 def min_gpus(scenario: Scenario) -> int | None:

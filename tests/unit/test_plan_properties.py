@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kvcore import catalog, engines
 from kvcore.errors import KvcoreError
 from kvcore.estimate import Scope, estimate
-from kvcore.limits import MAX_CONTEXT, MAX_REQUESTS, fits
+from kvcore.limits import MAX_CONTEXT, MAX_REQUESTS, fits, largest
 from kvcore.params import Params
 from kvcore.plan import plan
 from kvcore.scenario import Scenario, allocated, rank_of
@@ -57,6 +57,30 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     except KvcoreError:
         return draw(scenarios())
     return scenario
+
+
+@given(st.integers(0, 10**7), st.integers(1, 10**7), st.integers(-5, 2 * 10**7))
+def test_a_guess_changes_no_limit(edge: int, limit: int, near: int) -> None:
+    asked: list[int] = []
+
+    def holds(n: int) -> bool:
+        asked.append(n)
+        return n <= edge
+
+    assert largest(holds, limit, near) == min(edge, limit)
+    assert all(0 < n <= limit for n in asked)
+
+
+@given(st.integers(1, 10**9))
+def test_a_good_guess_saves_questions(edge: int) -> None:
+    asked: list[int] = []
+
+    def holds(n: int) -> bool:
+        asked.append(n)
+        return n <= edge
+
+    assert largest(holds, MAX_CONTEXT, edge) == edge
+    assert len(asked) <= 2
 
 
 @PLANS
