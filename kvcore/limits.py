@@ -68,7 +68,9 @@ def max_requests(scenario: Scenario, pool: int) -> int:
 def max_context(scenario: Scenario, pool: int) -> int:
     """The longest context for `concurrency` requests, as far as memory goes."""
     requests, tokens = per_replica(scenario), scenario.context
-    near = _near(lambda n: needed_bytes(scenario, requests, n), pool, tokens, 2 * tokens)
+    near = _near(
+        lambda n: needed_bytes(scenario, requests, n), pool, tokens, 2 * tokens
+    )
     return largest(lambda n: fits(scenario, pool, requests, n), MAX_CONTEXT, near)
 
 
