@@ -11,18 +11,18 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
-from kvcore import __version__, api, files, log_text
+from kvcore import __version__, api, files, log_text, plan_text
 from kvcore.errors import (
     WARNINGS,
     InvalidArgument,
     KvcoreError,
     Notice,
 )
-from kvcore.units import gb, gib
+from kvcore.units import gib
 
 Json = Mapping[str, Any]
 
@@ -69,6 +69,12 @@ def parser() -> argparse.ArgumentParser:
     plan = commands.add_parser("plan", help="does it fit, and how far does it go")
     _plan_arguments(plan)
     _json_flag(plan)
+
+    levers = commands.add_parser("levers", help="what to change first, and its gain")
+    _plan_arguments(levers)
+    for name in ("traffic-context", "traffic-mean", "common-prefix"):
+        levers.add_argument(f"--{name}", metavar="N")
+    _json_flag(levers)
 
     log = commands.add_parser("log", help="what an engine's log says, and why")
     log.add_argument("file", metavar="FILE", help="a log, or - for standard input")
@@ -277,7 +283,7 @@ def _write_estimate(answer: Json) -> None:
 
 
 def _write_bytes(label: str, count: int) -> None:
-    print(f"  {label:<16} {count:>22,} bytes  {gib(count):>14}  {gb(count):>14}")
+    print(plan_text.bytes_line(label, count))
 
 
 def _write_warnings(answer: Json) -> None:
@@ -287,28 +293,22 @@ def _write_warnings(answer: Json) -> None:
 
 
 def _write_plan(answer: Json) -> None:
-    rank = answer["rank"]
-    print(
-        f"{answer['verdict']}: {answer['concurrency']:,} x {answer['context']:,} tokens"
-        f" on {answer['gpus']} x {answer['gpu']}, {answer['engine']}"
-    )
-    for key in ("memory", "usable", "weight", "reserve", "pool", "used"):
-        _write_bytes(f"  {key}", rank[f"{key}_bytes"])
-    if answer["short_bytes"]:
-        _write_bytes("short", answer["short_bytes"])
-    _write_bytes("per request", answer["request"]["allocated_bytes"])
-    for key in ("max_requests", "max_context", "min_gpus"):
-        value = answer[key]
-        print(f"  {key:<16} {value:>22,}" if value is not None else f"  {key:<16} none")
-    print(f"  {'max_concurrency':<16} {answer['max_concurrency']:>22,.2f}")
-    for line in answer["pool"]["log_lines"] if answer["pool"] else ():
-        print(f"  > {line}")
+    _print(plan_text.plan_lines(answer))
     _write_warnings(answer)
 
 
-def _write_log(answer: Json) -> None:
-    for line in log_text.lines(answer):
+def _write_levers(answer: Json) -> None:
+    _print(plan_text.lever_lines(answer))
+    _write_warnings(answer)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
         print(line)
+
+
+def _write_log(answer: Json) -> None:
+    _print(log_text.lines(answer))
     _write_warnings(answer)
 
 
@@ -324,6 +324,7 @@ _WRITERS: Mapping[str, Callable[[Json], None]] = {
     "show": _write_show,
     "estimate": _write_estimate,
     "plan": _write_plan,
+    "levers": _write_levers,
     "log": _write_log,
     "gpus": _write_gpus,
 }

@@ -16,6 +16,11 @@ GIB: Final = 2**30
 OTHER: Final = "other"
 """The id of a device described by its memory alone."""
 
+NO_FP8: Final = frozenset(
+    "pascal volta turing ampere cdna2 rdna2 rdna3 rdna3_5 apple".split()
+)
+"""Architectures known to have no FP8 units (CUDA before 8.9, CDNA before 3, ...)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:

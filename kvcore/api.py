@@ -186,6 +186,7 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "curve": _curve,
     "plan": _on_demand("planning", "answer_plan"),
     "pool": _on_demand("pooling", "answer_pool"),
+    "levers": _on_demand("levers", "answer_levers"),
     "gpus": answer_gpus,
     "evidence": _evidence,
     "log": _log,

@@ -57,8 +57,11 @@ class Plan:
         return self.rank.short_bytes + max(0, self.needed_bytes - self.rank.pool_bytes)
 
 
-def plan(scenario: Scenario) -> Plan:
-    """Answer a scenario; raises a typed error for what model or engine refuse."""
+def plan(scenario: Scenario, *, fewest: bool = True) -> Plan:
+    """Answer a scenario; raises a typed error for what model or engine refuse.
+
+    Without `fewest` the fewest GPUs are not searched for, and None.
+    """
     check_shards(scenario.model, scenario.sizes)
     scenario.engine.check(scenario.model, scenario.settings)
     rank = rank_of(scenario)
@@ -93,7 +96,11 @@ def plan(scenario: Scenario) -> Plan:
         ),
         max_requests=max_requests(scenario, rank.pool_bytes),
         max_context=max_context(scenario, rank.pool_bytes),
-        min_gpus=(None if scenario.weights.source == "unknown" else min_gpus(scenario)),
+        min_gpus=(
+            min_gpus(scenario)
+            if fewest and scenario.weights.source != "unknown"
+            else None
+        ),
         notices=plan_notices(scenario, rank, found, pool),
     )
 

@@ -11,8 +11,10 @@ import pytest
 from kvcore import api, cache
 from kvcore.engines import ENGINES
 from kvcore.errors import WARNINGS, error_codes
+from kvcore.levers import LEVERS
 from kvcore.log_text import CAUSES
 from kvcore.logs.reading import WORDINGS
+from kvcore.plan_text import REASONS
 
 SITE = Path(__file__).parent.parent / "site"
 LOCALES = {
@@ -41,10 +43,14 @@ MADE = (
     "hint.",
     "item.",
     "kind.",
+    "lever.",
+    "lever_reason.",
+    "lever_risk.",
     "notice.",
     "placeholder.",
     "echo.",
     "chips.",
+    "shortcut.",
     "share.tab_",
     "share.copy_",
     "share.hint_",
@@ -131,6 +137,14 @@ class TestCodes:
     def test_no_words_without_a_cause(self) -> None:
         keys = {key for key in ENGLISH if key.startswith("cause.")}
         assert keys == {f"cause.{code}" for code in CAUSES}
+
+    def test_levers_have_words(self) -> None:
+        made = {
+            *(f"lever.{lever.code}" for lever in LEVERS),
+            *(f"lever_risk.{lever.risk}" for lever in LEVERS),
+            *(f"lever_reason.{reason}" for reason in REASONS),
+        }
+        assert made == {key for key in ENGLISH if key.startswith("lever")}
 
     def test_numbers_of_logs_have_names(self) -> None:
         read = {name for w in WORDINGS for name, _ in w.numbers.values()}

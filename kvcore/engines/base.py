@@ -144,6 +144,8 @@ class Engine(ABC):
     """Whether a separate draft model's cache is counted."""
     captures_graphs: ClassVar[bool] = False
     """Whether it keeps captured CUDA graphs in memory."""
+    pages_cache: ClassVar[bool] = False
+    """Whether requests take blocks as they grow, not all they may need at once."""
 
     @abstractmethod
     def allocate(

@@ -57,6 +57,7 @@ class SGLang(Engine):
     id: ClassVar[str] = "sglang"
     versions: ClassVar[tuple[str, ...]] = (NEWEST, *OLDER)
     captures_graphs: ClassVar[bool] = True
+    pages_cache: ClassVar[bool] = True
     spreads_experts: ClassVar[bool] = True
     attention_dp_option: ClassVar[str | None] = "enable_dp_attention"
     options: ClassVar[tuple[Option, ...]] = OPTIONS

@@ -51,6 +51,7 @@ class TensorRTLLM(Engine):
     id: ClassVar[str] = "tensorrt_llm"
     versions: ClassVar[tuple[str, ...]] = ("1.4.0rc4",)
     captures_graphs: ClassVar[bool] = True
+    pages_cache: ClassVar[bool] = True
     spreads_experts: ClassVar[bool] = True
     attention_dp_option: ClassVar[str | None] = "enable_attention_dp"
     options: ClassVar[tuple[Option, ...]] = OPTIONS

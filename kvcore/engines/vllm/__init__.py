@@ -66,6 +66,7 @@ class Vllm(Engine):
     id: ClassVar[str] = "vllm"
     versions: ClassVar[tuple[str, ...]] = tuple(RULES)
     captures_graphs: ClassVar[bool] = True
+    pages_cache: ClassVar[bool] = True
     spreads_experts: ClassVar[bool] = True
     options: ClassVar[tuple[Option, ...]] = (
         Option(name="async_scheduling", kind="flag"),

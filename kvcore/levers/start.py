@@ -1,0 +1,186 @@
+"""Where levers start: a scenario, its plan, and what a change of it would plan as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kvcore.errors import KvcoreError
+from kvcore.params import MODEL, Params, optional
+from kvcore.plan import Plan, plan
+from kvcore.scenario import Scenario
+from kvcore.scenario_params import PLAN, scenario_of
+
+Json = dict[str, Any]
+Change = Mapping[str, object]
+"""Parameters of a plan to set; None takes one away."""
+
+TRAFFIC: Final = frozenset({"traffic_context", "traffic_mean", "common_prefix"})
+"""What levers ask beside a plan: tokens that requests really need (their 99th
+percentile, say), the mean tokens of one, and a beginning all of them share."""
+
+DRAFT: Final = frozenset({"draft"} | {f"draft_{name}" for name in MODEL})
+
+VERDICTS: Final = ("does_not_fit", "tight", "fits")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A scenario and its plan, without the fewest GPUs."""
+
+    scenario: Scenario
+    plan: Plan
+
+    @property
+    def fits(self) -> bool:
+        return self.plan.verdict != "does_not_fit"
+
+    @property
+    def needed_bytes(self) -> int:
+        """What the fullest rank must hold: weights, reserve and cache."""
+        rank = self.plan.rank
+        return rank.weight_bytes + rank.reserve_bytes + self.plan.needed_bytes
+
+    @property
+    def rating(self) -> tuple[int, int, int, int]:
+        """Larger is better: verdict, requests, context, bytes left."""
+        return (
+            VERDICTS.index(self.plan.verdict),
+            self.plan.max_requests,
+            self.plan.max_context,
+            -self.plan.short_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One lever here: what to change, what that plans as, or why it is no use."""
+
+    lever: str
+    change: Change | None = None
+    planned: Planned | None = None
+    reason: str | None = None
+    error: KvcoreError | None = None
+    figures: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """The scenario levers start from, as parameters of a plan and as planned."""
+
+    given: Mapping[str, object]
+    now: Planned
+    traffic_context: int | None
+    traffic_mean: int | None
+    common_prefix: int | None
+
+    @property
+    def scenario(self) -> Scenario:
+        return self.now.scenario
+
+    @property
+    def fits(self) -> bool:
+        return self.now.fits
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The engine's options as they were given."""
+        given = self.given.get("engine_options")
+        return dict(given) if isinstance(given, Mapping) else {}
+
+    def replanned(self, change: Change) -> Planned:
+        """The changed scenario, planned as the `plan` of the api plans it."""
+        return planned(applied(self.given, change))
+
+    def row(
+        self,
+        lever: str,
+        change: Change,
+        *,
+        reason: str | None = None,
+        figures: Mapping[str, object] | None = None,
+    ) -> Row:
+        """The row of a change; `refused` where model or engine will not have it."""
+        change = {
+            name: value
+            for name, value in change.items()
+            if value is not None or self.given.get(name) is not None
+        }
+        try:
+            found = self.replanned(change)
+        except KvcoreError as error:
+            return Row(
+                lever=lever,
+                change=change,
+                reason="refused",
+                error=error,
+                figures=figures or {},
+            )
+        return Row(
+            lever=lever,
+            change=change,
+            planned=found,
+            reason=reason or (None if self.buys(found) else "buys_nothing"),
+            figures=figures or {},
+        )
+
+    def best(
+        self,
+        lever: str,
+        changes: Iterable[Change],
+        *,
+        otherwise: str,
+        first_that_fits: bool = False,
+        figures: Mapping[str, object] | None = None,
+    ) -> Row:
+        """The change that plans best; `otherwise` is why there is none to try."""
+        rows = []
+        for change in changes:
+            row = self.row(lever, change, figures=figures)
+            rows.append(row)
+            if first_that_fits and row.planned and row.planned.fits:
+                break
+        if not rows:
+            return Row(lever=lever, reason=otherwise, figures=figures or {})
+        return max(rows, key=lambda row: row.planned.rating if row.planned else ())
+
+    def buys(self, found: Planned) -> bool:
+        """Whether anything is better, and neither the verdict nor requests worse."""
+        now, then = self.now.plan, found.plan
+        verdict = VERDICTS.index(then.verdict) - VERDICTS.index(now.verdict)
+        better = (
+            then.max_requests > now.max_requests
+            or then.max_context > now.max_context
+            or then.short_bytes < now.short_bytes
+            or found.needed_bytes < self.now.needed_bytes
+        )
+        kept = not verdict and then.max_requests >= now.max_requests
+        return verdict > 0 or (kept and better)
+
+
+def applied(given: Mapping[str, object], change: Change) -> dict[str, object]:
+    """The parameters of the changed scenario."""
+    return {
+        name: value for name, value in {**given, **change}.items() if value is not None
+    }
+
+
+def planned(given: Mapping[str, object]) -> Planned:
+    """A scenario planned, its fewest GPUs left out: no lever shows them."""
+    scenario = scenario_of(Params(given, PLAN))
+    return Planned(scenario=scenario, plan=plan(scenario, fewest=False))
+
+
+def start_of(given: Mapping[str, object]) -> Start:
+    """The scenario of an api call, and what is known of its traffic."""
+    params = Params(given, PLAN | TRAFFIC)
+    asked = {name: value for name, value in given.items() if name not in TRAFFIC}
+    scenario = scenario_of(Params(asked, PLAN))
+    return Start(
+        given=asked,
+        now=Planned(scenario=scenario, plan=plan(scenario)),
+        traffic_context=optional(params, "traffic_context", 1),
+        traffic_mean=optional(params, "traffic_mean", 1),
+        common_prefix=optional(params, "common_prefix", 1),
+    )
