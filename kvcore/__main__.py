@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
-from kvcore import __version__, api, files, log_text, plan_text
+from kvcore import __version__, api, assignments, files, log_text, plan_text
 from kvcore.errors import (
     WARNINGS,
     InvalidArgument,
@@ -119,6 +119,12 @@ def _model_argument(command: argparse.ArgumentParser) -> None:
         help="catalog id, Hugging Face id, alias, a config.json, .gguf or .safetensors "
         "file, a folder with a config.json, or - for standard input",
     )
+    command.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        help="set a field of the model's config; NAME= removes it; may be repeated",
+    )
 
 
 def _json_flag(command: argparse.ArgumentParser) -> None:
@@ -143,12 +149,15 @@ def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
     given = {
         name: value
         for name, value in vars(arguments).items()
-        if name not in ("command", "json", "engine_option", "model", "file")
+        if name not in ("command", "json", "engine_option", "set", "model", "file")
         and value is not None
         and value is not False
     }
     if getattr(arguments, "engine_option", None):
-        given["engine_options"] = dict(map(_option, arguments.engine_option))
+        options = arguments.engine_option
+        given["engine_options"] = assignments.pairs(options, "--engine-option")
+    if getattr(arguments, "set", None):
+        given["edits"] = assignments.edits(arguments.set, "--set")
     if getattr(arguments, "model", None) is not None:
         given.update(model_params(arguments.model))
     if hasattr(arguments, "file"):
@@ -157,15 +166,6 @@ def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
         draft = model_params(given.pop("draft_model"))
         given.update({f"draft_{name}": value for name, value in draft.items()})
     return given
-
-
-def _option(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise InvalidArgument(
-            argument="--engine-option", value=repr(text)[:60], expected="NAME=VALUE"
-        )
-    return name.strip(), value.strip()
 
 
 def model_params(name: str) -> dict[str, Any]:
@@ -287,6 +287,8 @@ def _write_bytes(label: str, count: int) -> None:
 
 
 def _write_warnings(answer: Json) -> None:
+    if answer.get("edited"):
+        print(f"  edited by hand: {', '.join(answer['edited'])}")
     for warning in answer["warnings"]:
         if warning["code"] in WARNINGS:
             print(f"  ! {Notice(warning['code'], warning['params']).message}")

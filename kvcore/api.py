@@ -33,6 +33,7 @@ from kvcore.model import Model
 from kvcore.params import (
     ESTIMATE,
     Params,
+    catalog_name,
     engine_of,
     format_names,
     invalid,
@@ -100,10 +101,8 @@ def _estimate(given: Mapping[str, object]) -> Json:
 
 
 def _model_id(params: Params, model: Model) -> str:
-    name = params.get("model")
-    if params.get("model_text") is None and isinstance(name, str):
-        return catalog.find(name).id
-    return model.model_type
+    name = catalog_name(params)
+    return model.model_type if name is None else catalog.find(name).id
 
 
 def _formats_json(model: Model, fmt: CacheFormats) -> Json:
@@ -190,6 +189,7 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "gpus": answer_gpus,
     "evidence": _evidence,
     "log": _log,
+    "fields": _on_demand("model_fields", "answer_fields"),
 }
 
 
@@ -206,12 +206,17 @@ def call(method: str, params: Mapping[str, object]) -> Json:
             raise UnknownMethod(method=str(method)[:60], known=sorted(METHODS))
         if not isinstance(params, Mapping):
             raise invalid("params", params, "an object")
-        return METHODS[method](params)
+        answer = METHODS[method](params)
     except KvcoreError as error:
         return {"error": error.to_json()}
     except Exception as error:  # the page must never see a traceback
         reason = f"{type(error).__name__}: {error}"[:200]
         return {"error": KvcoreError(reason=reason).to_json()}
+    edits = params.get("edits")
+    if isinstance(edits, Mapping) and edits:
+        # Whatever was asked, it was answered for a model changed by hand.
+        answer["edited"] = sorted(edits)
+    return answer
 
 
 def respond(text: str) -> str:

@@ -269,6 +269,10 @@ WARNINGS: Final[Mapping[str, str]] = {
         "Weights of {types} are of a type not known here: their bytes are those "
         "between the tensors' places in the file."
     ),
+    "edit_without_effect": (
+        "Setting {field} by hand changes nothing here: this model does not read it, or "
+        "means the same without."
+    ),
     "log_not_understood": (
         "No line of this was understood. Start-up lines of {engines} are, and messages "
         "that memory ran out."

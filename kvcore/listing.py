@@ -8,7 +8,14 @@ from typing import Any
 from kvcore import accelerators, catalog, engines, formats
 from kvcore.errors import Notice
 from kvcore.model import Layer
-from kvcore.params import MODEL, Params, model_of, stored_of
+from kvcore.params import (
+    MODEL,
+    Params,
+    catalog_name,
+    model_of,
+    parameters_of,
+    stored_of,
+)
 
 Json = dict[str, Any]
 
@@ -20,11 +27,10 @@ def notices_json(found: tuple[Notice, ...]) -> list[Json]:
 def answer_show(given: Mapping[str, object]) -> Json:
     params = Params(given, MODEL)
     model = model_of(params)
-    name = params.get("model")
+    name = catalog_name(params)
     stored = stored_of(params)
-    entry = None
-    if params.get("model_text") is None and isinstance(name, str):
-        entry = catalog.find(name)
+    entry = None if name is None else catalog.find(name)
+    total, active = parameters_of(params, stored)
     answer: Json = {
         "id": entry.id if entry else model.model_type,
         "name": model.name,
@@ -47,10 +53,8 @@ def answer_show(given: Mapping[str, object]) -> Json:
             "max_context": model.max_context,
             "kv_format": model.kv_format,
             "state_format": model.state_format if "state" in model.components else None,
-            "parameters": (
-                entry.parameters.total if entry else stored.elements if stored else None
-            ),
-            "active_parameters": entry.parameters.active if entry else None,
+            "parameters": total,
+            "active_parameters": active,
         },
         "components": sorted(model.components),
         "has_encoder": model.has_encoder,

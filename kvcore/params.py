@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 from kvcore import catalog, engines
@@ -11,6 +13,7 @@ from kvcore.engines.none import NoEngine
 from kvcore.errors import InvalidArgument, MissingField, UnknownOption, shown
 from kvcore.estimate import Scope
 from kvcore.importers import gguf, hf_config, stored
+from kvcore.importers.edits import edited
 from kvcore.importers.stored import StoredWeights
 from kvcore.model import Model
 from kvcore.units import parse_count
@@ -69,7 +72,7 @@ def invalid(argument: str, value: object, expected: str) -> InvalidArgument:
     return InvalidArgument(argument=argument, value=shown(value), expected=expected)
 
 
-MODEL: Final = frozenset({"model", "model_text", "weights"})
+MODEL: Final = frozenset({"model", "model_text", "weights", "edits"})
 SCOPE: Final = frozenset(
     {
         "tokens",
@@ -100,42 +103,82 @@ NONE: Final = NoEngine()
 
 def model_of(params: Params) -> Model:
     """The Model meant by `model` (name, config, GGUF metadata) or `model_text`."""
-    text = params.get("model_text")
+    name, edits = catalog_name(params), params.mapping("edits")
+    if name is not None and not edits:
+        return catalog.model(catalog.find(name).id)
+    config, title = described(params)
+    if not edits:
+        reader = gguf.read if gguf.is_metadata(config) else hf_config.read
+        return reader(config, title)
+    model: Model = _reading().edited_model(config, edits, title)
+    return model
+
+
+def catalog_name(params: Params) -> str | None:
+    """The name in `model`, where the model is not given as an object or text."""
+    name = params.get("model")
+    named = params.get("model_text") is None and isinstance(name, str)
+    return name if named and isinstance(name, str) and name.strip() else None
+
+
+def described(params: Params) -> tuple[Mapping[str, object], str]:
+    """The config behind `model_of` before any edits, and the model's name if known."""
+    text, model = params.get("model_text"), params.get("model")
     if text is not None:
         if not isinstance(text, str):
             raise invalid("model_text", text, "a text")
-        return _model_from(hf_config.parse(text))
-    model = params.get("model")
+        return hf_config.parse(text), ""
     if isinstance(model, Mapping):
-        return _model_from(model)
-    if isinstance(model, str) and model.strip():
-        return catalog.model(catalog.find(model).id)
+        return model, ""
     if model is None:
         raise MissingField(field="model")
-    raise invalid("model", model, "a name or a config object")
-
-
-def _model_from(given: Mapping[str, object]) -> Model:
-    """A config.json, or GGUF metadata (which names its architecture)."""
-    reader = gguf.read if gguf.is_metadata(given) else hf_config.read
-    return reader(given)
+    name = catalog_name(params)
+    if name is None:
+        raise invalid("model", model, "a name or a config object")
+    entry = catalog.find(name)
+    return entry.config, entry.name
 
 
 def config_of(params: Params) -> Mapping[str, object]:
     """The config behind `model_of`, for what is counted from it (parameters)."""
-    text = params.get("model_text")
-    if isinstance(text, str):
-        return hf_config.parse(text)
-    model = params.get("model")
-    if isinstance(model, Mapping):
-        return model
-    return catalog.find(params.text("model", "")).config
+    config, _ = described(params)
+    return edited(config, params.mapping("edits"))
+
+
+def weights_hold(params: Params) -> bool:
+    """Whether what is known of the published weights holds for the edited model."""
+    edits = params.mapping("edits")
+    return not edits or _reading().weights_hold(described(params)[0], edits) is True
+
+
+def _reading() -> ModuleType:
+    """Only edits are read twice to compare; most pages never are."""
+    return import_module("kvcore.reading")
 
 
 def stored_of(params: Params) -> StoredWeights | None:
     """What the model's files say of their weights (`importers.model_files`)."""
     given = params.mapping("weights")
-    return stored.from_json(given) if given else None
+    return stored.from_json(given) if given and weights_hold(params) else None
+
+
+def parameters_of(
+    params: Params, files: StoredWeights | None
+) -> tuple[int | None, int | None]:
+    """All parameters and those one token uses, as far as they are known.
+
+    Stated for a model of the catalog, and counted where edits change them.
+    """
+    name = catalog_name(params)
+    if name is None:
+        return files.elements if files else None, None
+    known = catalog.find(name)
+    if weights_hold(params):
+        return known.parameters.total, known.parameters.active
+    counts = _reading().read(config_of(params)).counts
+    if counts is None:
+        return None, None
+    return counts.total, counts.active if counts.active < counts.total else None
 
 
 def scope_of(params: Params, model: Model, tokens: int | None = None) -> Scope:

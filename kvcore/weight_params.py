@@ -13,7 +13,13 @@ from kvcore.errors import KvcoreError, MissingField
 from kvcore.importers import gguf
 from kvcore.importers.stored import StoredWeights
 from kvcore.model import Model
-from kvcore.params import Params, optional, stored_of
+from kvcore.params import (
+    Params,
+    catalog_name,
+    optional,
+    stored_of,
+    weights_hold,
+)
 from kvcore.scenario import WeightBytes
 
 
@@ -118,8 +124,8 @@ def _alike(known: int, counted: int) -> bool:
 
 
 def _checkpoint(params: Params) -> int | None:
-    name = params.get("model")
-    if params.get("model_text") is not None or not isinstance(name, str):
+    name = catalog_name(params)
+    if name is None or not weights_hold(params):
         return None
     known = catalog.find(name).weights
     return known.bytes if known else None

@@ -158,13 +158,21 @@ def counts_of(stored: StoredWeights, metadata: Mapping[str, object]) -> Paramete
                 argument="weights.parts", value=part[:60], expected=", ".join(PARTS)
             )
     counts = {part: tensors.elements for part, tensors in stored.parts.items()}
+    share = expert_share(metadata)
+    active = counts.get("experts", 0)
+    if share is not None:
+        active = active * share[0] // share[1]
+    return ParameterCounts(active_experts=active, uncounted=(), **counts)
+
+
+def expert_share(metadata: Mapping[str, object]) -> tuple[int, int] | None:
+    """Experts one token uses, and all of them, as GGUF metadata state them."""
     prefix = metadata.get("general.architecture")
     held = metadata.get(f"{prefix}.expert_count")
     used = metadata.get(f"{prefix}.expert_used_count")
-    active = counts.get("experts", 0)
     if isinstance(held, int) and isinstance(used, int) and 0 < used <= held:
-        active = active * used // held
-    return ParameterCounts(active_experts=active, uncounted=(), **counts)
+        return used, held
+    return None
 
 
 def format_of(config: Mapping[str, object], dtype: str) -> WeightFormat:
