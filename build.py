@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds, serves, checks and tests the calculator. Run it with any Python 3.11+.
+"""Builds, serves, tests, checks and measures the calculator; any Python 3.11+.
 
 The first use sets up .venv and site/node_modules; see `python3 build.py --help`.
 """
@@ -60,6 +60,15 @@ def test(arguments: argparse.Namespace) -> int:
     return subprocess.run(command, check=False, cwd=ROOT, env=environment).returncode
 
 
+def bench(arguments: argparse.Namespace) -> int:
+    from build_steps import bench as benchmark  # noqa: PLC0415  (needs .venv)
+
+    build(arguments)
+    os.environ["KVCORE_CHROMIUM"] = str(tools.chromium())
+    benchmark.bench()
+    return 0
+
+
 def parse(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, prog="build.py")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -68,6 +77,7 @@ def parse(words: list[str]) -> argparse.Namespace:
         (serve, "build, then serve dist/ on this machine and print its address"),
         (test, "build, then run the unit, oracle and browser tests"),
         (check, "lint and types"),
+        (bench, "build, then measure speed and size, each beside something known"),
     ):
         command = commands.add_parser(action.__name__, help=summary)
         command.set_defaults(action=action, base_url="")

@@ -71,7 +71,7 @@ const PLAN = {
 };
 const FIELDS = { ...SCENARIO, ...PLAN };
 /** What only the logical bytes depend on: a plan has no such setting. */
-const NOT_PLANNED = ["no_state", "encoder_tokens", "checkpoint_interval"];
+export const NOT_PLANNED = ["no_state", "encoder_tokens", "checkpoint_interval"];
 /** The api's own names in a plan for what the page calls otherwise. */
 const PLAN_NAMES = { tokens: "context", sequences: "concurrency" };
 

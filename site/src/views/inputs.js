@@ -4,6 +4,7 @@ import { html, nothing } from "lit-html";
 import { applicable } from "../fields.js";
 import { shortTokens } from "../format.js";
 import { engineName } from "../messages.js";
+import { NOT_PLANNED } from "../state.js";
 import { engineFields } from "./engine.js";
 import { checkField, countField, formatField } from "./fields.js";
 import { gpuField, parallelFields } from "./gpu.js";
@@ -57,6 +58,7 @@ function more(app, actions) {
 
 function moreFields(app, actions, scenario, applies) {
   const { t } = app;
+  const unplanned = scenario.gpu && NOT_PLANNED.some((field) => applies[field]);
   return html`${applies.shared_prefix ? countField(app, actions, { field: "shared_prefix", optional: true, hint: t("hint.shared_prefix") }) : nothing}
     ${applies.indexer_format ? formatField(app, actions, "indexer_format", "indexer") : nothing}
     ${
@@ -94,7 +96,7 @@ function moreFields(app, actions, scenario, applies) {
           })
         : nothing
     }
-`;
+    ${unplanned ? html`<p class="hint">${t("hint.not_planned")}</p>` : nothing}`;
 }
 
 export function inputs(app, actions) {

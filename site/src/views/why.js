@@ -165,7 +165,7 @@ export function why(app) {
     ${layers(app)} ${facts(app)}
     <h3>${t("why.not_counted")}</h3>
     <ul class="prose">
-      <li>${t("why.not_weights")}</li>
+      <li>${t(app.asked.gpu ? "why.not_weights_planned" : "why.not_weights")}</li>
       <li>${t("why.not_activations")}</li>
       <li>${app.answer.estimate.allocated ? t("why.allocated_counts") : t("why.not_engine")}</li>
     </ul>
