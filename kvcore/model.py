@@ -45,6 +45,7 @@ class Model:
     model_type: str
     layers: tuple[Layer, ...]
     draft_layers: tuple[Layer, ...] = ()
+    draft_is_model: bool = False
     num_heads: int | None = None
     hidden_size: int | None = None
     max_context: int | None = None

@@ -18,6 +18,7 @@ from kvcore.limits import max_context, max_requests, min_gpus
 from kvcore.scenario import (
     Rank,
     Scenario,
+    all_weights,
     allocated,
     bytes_of,
     per_replica,
@@ -120,20 +121,18 @@ def plan_notices(
     noted = [*notices(scenario.model, scope), *found.notices]
     if pool is not None:
         noted += pool.notices
-    noted += scenario.weights.notices
+    for weights in all_weights(scenario):
+        noted += weights.notices
     if scenario.pool_bytes is None:
         if scenario.reserve_bytes is None:
             noted.append(Notice("reserve_estimated", {"bytes": rank.reserve_bytes}))
-        if scenario.weights.source == "counted":
-            noted.append(
-                Notice(
-                    "weights_estimated",
-                    {
-                        "bytes": scenario.weights.total,
-                        "format": scenario.weights.format,
-                    },
-                )
+        noted += (
+            Notice(
+                "weights_estimated", {"bytes": weights.total, "format": weights.format}
             )
+            for weights in all_weights(scenario)
+            if weights.source == "counted"
+        )
         ram = scenario.device.unified_ram_bytes
         if scenario.device.working_set_estimated and ram is not None:
             noted.append(

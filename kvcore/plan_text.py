@@ -53,6 +53,8 @@ def plan_lines(answer: Json) -> Iterator[str]:
     if answer["short_bytes"]:
         yield bytes_line("short", answer["short_bytes"])
     yield bytes_line("per request", answer["request"]["allocated_bytes"])
+    if answer["draft"]:
+        yield _draft_line(answer["draft"])
     for key in ("max_requests", "max_context", "min_gpus"):
         value = answer[key]
         shown = f"{value:>22,}" if value is not None else "none"
@@ -60,6 +62,16 @@ def plan_lines(answer: Json) -> Iterator[str]:
     yield f"  {'max_concurrency':<16} {answer['max_concurrency']:>22,.2f}"
     for line in answer["pool"]["log_lines"] if answer["pool"] else ():
         yield f"  > {line}"
+
+
+def _draft_line(draft: Json) -> str:
+    """The draft's cache, and what part of the target's cache and weights it adds."""
+    shares = [
+        f"{100 * ratio[0] / ratio[1]:.4g}% of the target's {name}"
+        for name in ("cache", "weight")
+        if (ratio := draft[f"{name}_ratio"])
+    ]
+    return bytes_line("  draft", draft["cache_bytes"]) + f"  {', '.join(shares)}"
 
 
 def lever_lines(answer: Json) -> Iterator[str]:

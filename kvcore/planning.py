@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from kvcore.engines.base import Pool
@@ -14,11 +15,13 @@ from kvcore.plan import Plan, plan
 from kvcore.pooling import pool_json
 from kvcore.scenario import (
     Scenario,
-    device_weight_bytes,
+    all_weights,
+    draft_stage_weights,
+    on_devices,
     stage_weights,
     stages_of,
 )
-from kvcore.scenario_params import PLAN, scenario_of
+from kvcore.scenario_params import PLAN, SPECULATIVE_TOKENS, scenario_of
 
 Json = dict[str, Any]
 
@@ -33,6 +36,8 @@ def answer_plan(given: Mapping[str, object]) -> Json:
 def plan_json(scenario: Scenario, found: Plan) -> Json:
     rank = found.rank
     parts = scenario.model.components
+    weights = sum(each.total for each in all_weights(scenario))
+    held = sum(on_devices(scenario.engine, each) for each in all_weights(scenario))
     return {
         "verdict": found.verdict,
         "short_bytes": found.short_bytes,
@@ -53,8 +58,8 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
             "weights": scenario.weights.format,
         },
         "weights": {
-            "total_bytes": scenario.weights.total,
-            "host_bytes": scenario.weights.total - device_weight_bytes(scenario),
+            "total_bytes": weights,
+            "host_bytes": weights - held,
             "source": scenario.weights.source,
         },
         "rank": {
@@ -82,6 +87,7 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
             "components": dict(found.allocation.components),
             "items": dict(found.allocation.items),
         },
+        "draft": _draft_json(scenario, found) if scenario.draft else None,
         "max_concurrency": found.max_concurrency,
         "max_requests": found.max_requests,
         "max_context": found.max_context,
@@ -92,6 +98,37 @@ def plan_json(scenario: Scenario, found: Plan) -> Json:
 
 def _request_blocks(pool: Pool | None) -> int:
     return sum(group.blocks_per_request for group in pool.groups) if pool else 0
+
+
+def _draft_json(scenario: Scenario, found: Plan) -> Json:
+    """What drafting adds: caches on one rank, weights of the whole models.
+
+    Ratios are exact, as [numerator, denominator]; null is not known (a file's weights
+    do not say which of them draft).
+    """
+    cache = found.allocation.components["draft"]
+    target = found.allocated_bytes - cache
+    separate = scenario.draft_model
+    own, weights = scenario.weights.total, scenario.weights.draft
+    if separate:
+        weights = separate.weights.total
+    else:
+        own -= weights
+    return {
+        "separate": separate is not None,
+        "speculative_tokens": scenario.settings.options.get(SPECULATIVE_TOKENS),
+        "cache_bytes": cache,
+        "target_cache_bytes": target,
+        "cache_ratio": _ratio(cache, target),
+        "weight_bytes": weights or None,
+        "target_weight_bytes": own,
+        "weight_ratio": _ratio(weights, own) if weights else None,
+        "rank_weight_bytes": max(draft_stage_weights(scenario)) if separate else None,
+    }
+
+
+def _ratio(part: int, whole: int) -> list[int] | None:
+    return list(Fraction(part, whole).as_integer_ratio()) if whole else None
 
 
 def _ranks_json(scenario: Scenario) -> list[Json]:

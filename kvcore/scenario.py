@@ -22,13 +22,25 @@ from kvcore.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightBytes:
-    """Weights of the whole model: total, counted parts, and where the total is from."""
+    """Weights of the whole model: total, counted parts, and where the total is from.
+
+    `draft` is what of them, by count, is the model's own draft layers.
+    """
 
     total: int
     parts: Mapping[str, int]
     format: str
     source: Literal["checkpoint", "counted", "file", "given", "unknown"]
     notices: tuple[Notice, ...] = ()
+    draft: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftModel:
+    """A model that drafts for another: its layers are the other's `draft_layers`."""
+
+    model: Model
+    weights: WeightBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +62,7 @@ class Scenario:
     concurrency: int
     sparse: bool = False
     draft: bool = False
+    draft_model: DraftModel | None = None
     fraction: float | None = None
     pool_bytes: int | None = None
     reserve_bytes: int | None = None
@@ -77,22 +90,50 @@ def stages_of(scenario: Scenario) -> tuple[int, ...]:
 
 
 def stage_weights(scenario: Scenario) -> tuple[int, ...]:
-    """Weight bytes of one rank of each pipeline stage."""
-    return stage_weight_bytes(
+    """Weight bytes of one rank of each pipeline stage, a draft model's included."""
+    own = stage_weight_bytes(
         scenario.engine.device_parts(scenario.weights.parts),
         scenario.model,
         scenario.sizes,
-        device_weight_bytes(scenario),
+        on_devices(scenario.engine, scenario.weights),
         stages_of(scenario),
     )
+    return tuple(map(sum, zip(own, draft_stage_weights(scenario), strict=True)))
 
 
-def device_weight_bytes(scenario: Scenario) -> int:
+def draft_stage_weights(scenario: Scenario) -> tuple[int, ...]:
+    """Weight bytes of a draft model on one rank of each pipeline stage.
+
+    It is cut over the same tensor ranks, and whole on the last stage; an engine that
+    spreads layers over devices spreads the draft's as well.
+    """
+    draft, engine, pp = scenario.draft_model, scenario.engine, scenario.sizes.pp
+    if draft is None:
+        return (0,) * pp
+    layers = draft.model.num_layers
+    stages = engine.stage_layers(layers, pp) if engine.layers_first else (layers,)
+    found = stage_weight_bytes(
+        engine.device_parts(draft.weights.parts),
+        draft.model,
+        scenario.sizes,
+        on_devices(engine, draft.weights),
+        stages,
+    )
+    return (0,) * (pp - len(stages)) + found
+
+
+def on_devices(engine: Engine, weights: WeightBytes) -> int:
     """The weights an engine puts on its devices, of one replica."""
-    parts, total = scenario.weights.parts, scenario.weights.total
+    parts, total = weights.parts, weights.total
     counted = sum(parts.values())
-    held = sum(scenario.engine.device_parts(parts).values())
+    held = sum(engine.device_parts(parts).values())
     return -(-total * held // counted) if counted else total
+
+
+def all_weights(scenario: Scenario) -> tuple[WeightBytes, ...]:
+    """The model's weights, and the draft model's where there is one."""
+    draft = scenario.draft_model
+    return (scenario.weights, draft.weights) if draft else (scenario.weights,)
 
 
 def rank_of(scenario: Scenario) -> Rank:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +11,6 @@ from kvcore.accelerators import OTHER, Accelerator
 from kvcore.deployment import Parallelism, parallelism
 from kvcore.engines.base import Engine, Settings
 from kvcore.errors import MissingField, UnsupportedOption
-from kvcore.model import Model
 from kvcore.params import (
     FORMATS,
     MODEL,
@@ -23,10 +23,16 @@ from kvcore.params import (
     optional,
     plan_engine_of,
 )
-from kvcore.scenario import Scenario, WeightBytes, device_traits
+from kvcore.scenario import DraftModel, Scenario, device_traits
 from kvcore.weight_params import counts_of, weights_of
 
 SPECULATIVE_TOKENS: Final = "num_speculative_tokens"
+SEPARATE_DRAFT: Final[Mapping[str, object]] = {
+    "speculative_method": "draft_model",
+    "speculative_algorithm": "STANDALONE",
+}
+"""Engines' own names for drafting by another model."""
+
 DEFAULT_CONTEXT: Final = 32768
 DEFAULT_CONCURRENCY: Final = 1
 
@@ -71,15 +77,17 @@ def scenario_of(params: Params) -> Scenario:
     counts = counts_of(params, config, model)
     weight_bytes = weights_of(params, config, model, counts)
     draft = params.flag("draft")
-    companion = _draft_params(params)
-    if companion is not None:
-        model, weight_bytes = _with_draft_model(model, weight_bytes, companion)
+    drafting = _draft_model(params)
+    if drafting is not None:
+        model = replace(model, draft_layers=drafting.model.layers, draft_is_model=True)
         draft = True
     engine = plan_engine_of(params)
-    _check_engine_takes(params, engine, companion is not None)
+    _check_engine_takes(params, engine, drafting is not None)
     device = _device(params)
     sizes = _sizes(params, engine)
-    settings = _settings(params, engine, sizes, device, draft)
+    settings = _settings(
+        params, engine, sizes, device, draft=draft, separate=drafting is not None
+    )
     if counts is not None and counts.experts and engine.spreads_experts:
         sizes = replace(sizes, expert_parallel=True)
     context = params.integer("context", None)
@@ -101,6 +109,7 @@ def scenario_of(params: Params) -> Scenario:
         ),
         sparse=counts is not None and bool(counts.experts),
         draft=draft,
+        draft_model=drafting,
         fraction=_fraction(params),
         pool_bytes=optional(params, "pool_bytes", 0),
         reserve_bytes=optional(params, "reserve_bytes", 0),
@@ -108,12 +117,15 @@ def scenario_of(params: Params) -> Scenario:
     )
 
 
-def _draft_params(params: Params) -> Params | None:
-    """What names a separate draft model, as `model` names the target."""
+def _draft_model(params: Params) -> DraftModel | None:
+    """A separate draft model, named as `model` names the target."""
     given = {name: params.get(f"draft_{name}") for name in MODEL}
     if all(value is None for value in given.values()):
         return None
-    return Params(given, MODEL)
+    named = Params(given, MODEL)
+    model, config = model_of(named), config_of(named)
+    counts = counts_of(named, config, model)
+    return DraftModel(model=model, weights=weights_of(named, config, model, counts))
 
 
 def _check_engine_takes(params: Params, engine: Engine, companion: bool) -> None:
@@ -125,32 +137,6 @@ def _check_engine_takes(params: Params, engine: Engine, companion: bool) -> None
             value=str(params.get("draft_model"))[:60],
             reason="its cache is not counted",
         )
-
-
-def _with_draft_model(
-    model: Model, target: WeightBytes, companion: Params
-) -> tuple[Model, WeightBytes]:
-    """The target with all layers of a draft model as its draft layers.
-
-    The draft model is sharded as the target is, which is vLLM's default
-    (draft_tensor_parallel_size).
-    """
-    draft = model_of(companion)
-    config = config_of(companion)
-    counts = counts_of(companion, config, draft)
-    extra = weights_of(companion, config, draft, counts)
-    return (
-        replace(model, draft_layers=draft.layers),
-        WeightBytes(
-            total=target.total + extra.total,
-            parts={
-                part: count + extra.parts[part] for part, count in target.parts.items()
-            },
-            format=target.format,
-            source=target.source,
-            notices=target.notices + extra.notices,
-        ),
-    )
 
 
 def _device(params: Params) -> Accelerator:
@@ -193,12 +179,21 @@ def _settings(
     engine: Engine,
     sizes: Parallelism,
     device: Accelerator,
+    *,
     draft: bool,
+    separate: bool,
 ) -> Settings:
-    """Drafting means a speculative token at least, where the engine counts them."""
+    """Drafting means a speculative token at least, where the engine counts them.
+
+    A separate draft model is a method of its own in engines that have several.
+    """
     options = dict(params.mapping("engine_options"))
-    if draft and any(o.name == SPECULATIVE_TOKENS for o in engine.options):
-        options.setdefault(SPECULATIVE_TOKENS, 1)
+    defaults = SEPARATE_DRAFT if separate else {}
+    if draft:
+        defaults = {SPECULATIVE_TOKENS: 1, **defaults}
+    for option in engine.options:
+        if option.name in defaults:
+            options.setdefault(option.name, defaults[option.name])
     return engine.settings(
         params.text("engine_version", "") or None,
         options,

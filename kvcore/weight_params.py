@@ -71,9 +71,11 @@ def weights_of(
     parts = weights.bytes_by_part(counts, fmt)
     if given is not None:
         return WeightBytes(total=given, parts=parts, format=fmt.id, source="given")
+    draft = 0
     if params.get("draft") is True:
         # Draft layers are matrices in the main; a checkpoint already holds its own.
-        parts["dense_mlp"] += -int(-counts.draft * fmt.bits_of("dense_mlp") // 8)
+        draft = -int(-counts.draft * fmt.bits_of("dense_mlp") // 8)
+    parts["dense_mlp"] += draft
     total = sum(parts.values())
     known = _checkpoint(params) if name == "auto" else None
     if known is not None:
@@ -82,8 +84,11 @@ def weights_of(
             parts=parts,
             format=fmt.id if _alike(known, total) else "checkpoint",
             source="checkpoint",
+            draft=draft,
         )
-    return WeightBytes(total=total, parts=parts, format=fmt.id, source="counted")
+    return WeightBytes(
+        total=total, parts=parts, format=fmt.id, source="counted", draft=draft
+    )
 
 
 def _in_files(

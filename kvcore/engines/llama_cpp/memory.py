@@ -125,7 +125,10 @@ def flash_attention(architecture: str, launch: Launch) -> bool:
 
 
 def devices(request: Request, count: int) -> tuple[Memory, ...]:
-    """The memory of each of `count` equal devices that share the layers in order."""
+    """The memory of each of `count` equal devices that share the layers in order.
+
+    Draft layers of the model's own follow the others; a draft model is split anew.
+    """
     model = request.model
     if count == 1:
         share = Share(
@@ -135,21 +138,29 @@ def devices(request: Request, count: int) -> tuple[Memory, ...]:
         )
         return (_memory(request, share),)
     layers, drafts = model.layers, model.draft_layers
-    main, total = len(layers), len(layers) + len(drafts)
-    device = [i * count // (total + 1) for i in range(total)]
+    if model.draft_is_model:
+        device, draft_device = (_dealt(len(each), count) for each in (layers, drafts))
+    else:
+        every = _dealt(len(layers) + len(drafts), count)
+        device, draft_device = every[: len(layers)], every[len(layers) :]
     found: list[Memory] = []
     for d in range(count):
-        own = tuple(layers[i] for i in range(main) if device[i] == d)
+        own = tuple(layer for layer, at in zip(layers, device, strict=True) if at == d)
         share = Share(
             groups=grouped(own),
             empty=own.count(()),
             drafts=tuple(
-                drafts[i - main] for i in range(main, total) if device[i] == d
+                layer for layer, at in zip(drafts, draft_device, strict=True) if at == d
             ),
             first=d == 0,
         )
         found.append(_memory(request, share))
     return tuple(found)
+
+
+def _dealt(layers: int, count: int) -> list[int]:
+    """The device of each layer of a model, its output layer counted as one more."""
+    return [i * count // (layers + 1) for i in range(layers)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
