@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
 
     log = commands.add_parser("log", help="what an engine's log says, and why")
     log.add_argument("file", metavar="FILE", help="a log, or - for standard input")
-    log.add_argument("--model", metavar="MODEL", help="if the log names none")
+    log.add_argument("--model", metavar="MODEL", help="not the one in the log")
     log.add_argument("--gpu", metavar="ID")
     log.add_argument("--engine-version", metavar="V")
     _json_flag(log)
@@ -161,7 +161,8 @@ def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
     if getattr(arguments, "model", None) is not None:
         given.update(model_params(arguments.model))
     if hasattr(arguments, "file"):
-        given["text"] = _log_text(arguments.file)
+        stdin = sys.stdin.buffer.read(MAX_FILE_BYTES) if arguments.file == "-" else None
+        given.update(files.log_params(arguments.file, stdin))
     if "draft_model" in given:
         draft = model_params(given.pop("draft_model"))
         given.update({f"draft_{name}": value for name, value in draft.items()})
@@ -173,16 +174,6 @@ def model_params(name: str) -> dict[str, Any]:
     if name == "-":
         return files.params_of_bytes(sys.stdin.buffer.read(MAX_FILE_BYTES + 1))
     return files.model_params(name)
-
-
-def _log_text(name: str) -> str:
-    """A log as text; PowerShell writes UTF-16."""
-    if name == "-":
-        data = sys.stdin.buffer.read(MAX_FILE_BYTES)
-    else:
-        data = files.log_bytes(name, MAX_FILE_BYTES)
-    wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
-    return data.decode("utf-16" if wide else "utf-8", "replace")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

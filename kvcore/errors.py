@@ -7,7 +7,6 @@
     │   ├── InvalidJson         the text is not JSON
     │   ├── InvalidArgument     an option or parameter is out of range
     │   ├── InputTooLarge       the text is longer than any config
-    │   ├── LogTooLong          the text is longer than a start-up log
     │   ├── InvalidFile         a file's header states what no such file can hold
     │   ├── TruncatedFile       a file ends before its header does
     │   ├── UnknownModel        no catalog entry, id or alias of that name
@@ -100,11 +99,6 @@ class TruncatedFile(InvalidInput):
     sentence = (
         "{file} ends after {bytes} bytes; its header needs at least {needed_bytes}."
     )
-
-
-class LogTooLong(InvalidInput):
-    code = "log_too_long"
-    sentence = "The log has {characters} characters; at most {limit} are read."
 
 
 class UnknownModel(InvalidInput):
@@ -283,6 +277,13 @@ WARNINGS: Final[Mapping[str, str]] = {
     ),
     "log_model_unknown": (
         "The log names no model that is known here ({model!r}): give one to compare."
+    ),
+    "log_model_missing": "The log names no model: give one to compare.",
+    "log_engine_not_computed": (
+        "Lines of {engine} are read, but kvcore computes no cache of it to compare."
+    ),
+    "log_cut": (
+        "The log is long: its first {head} and last {tail} characters were read."
     ),
     "log_model_assumed": "{printed} was taken as {model}.",
     "log_version_nearest": (

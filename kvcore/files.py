@@ -20,6 +20,10 @@ SUFFIXES: Final = (".json", ".gguf", ".safetensors")
 
 MAX_SHOWN: Final = 1000
 
+LOG_BYTES: Final = (3 << 21, 1 << 21)
+"""Read of a log's beginning and of its end: enough for all characters that kvcore reads
+of them at two bytes each, and even, so that none of those is cut in half."""
+
 
 def model_params(name: str) -> dict[str, Any]:
     """The api's parameters for MODEL: those of a file or folder, else its name."""
@@ -36,11 +40,31 @@ def params_of_bytes(data: bytes) -> dict[str, Any]:
     return model_files.describe([in_memory(data, "standard input")])
 
 
-def log_bytes(name: str, limit: int) -> bytes:
-    """The beginning of a log."""
+def log_params(name: str, given: bytes | None = None) -> dict[str, str]:
+    """The api's parameters for a log; `given` is one that came on standard input.
+
+    PowerShell writes UTF-16.
+    """
+    head, tail = log_parts(name) if given is None else (given, None)
+    wide = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(head[:2])
+    parts = {"text": head} if tail is None else {"text": head, "tail": tail}
+    return {
+        part: data.decode(wide or "utf-8", "replace").removeprefix("\ufeff")
+        for part, data in parts.items()
+    }
+
+
+def log_parts(name: str) -> tuple[bytes, bytes | None]:
+    """A log, or of a long one its first and last bytes."""
+    head, tail = LOG_BYTES
     try:
         with Path(name).open("rb") as file:
-            return file.read(limit)
+            start = file.read(head + tail)
+            size = file.seek(0, 2)
+            if size <= head + tail:
+                return start, None
+            file.seek(size - tail)
+            return start[:head], file.read(tail)
     except (OSError, ValueError) as error:
         raise _unreadable(name, error, "FILE") from None
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kvcore.accelerators import load
+from kvcore.logs.devices import accelerator
 from kvcore.logs.facts import UNITS, Reading, Value
 from kvcore.logs.names import Ask, LogModel
 from kvcore.logs.requests import PrintedPool, Request
@@ -39,6 +41,16 @@ class Baseline:
         known = {each["id"]: each for each in ask("options", {})["engines"]}
         self.profile: Json | None = known.get(self.engine)
         self.version = self._version()
+        self.gpu = self._gpu()
+
+    def _gpu(self) -> str | None:
+        """The GPU given, else the one the log names, if its memory is known."""
+        if isinstance(self.given.get("gpu"), str):
+            return str(self.given["gpu"])
+        found = accelerator(self.reading.devices)
+        if found is None or load()[found].memory_bytes is None:
+            return None
+        return found
 
     def _version(self) -> str | None:
         """The engine's rules: of its printed version, else what its wording tells."""
@@ -80,8 +92,8 @@ class Baseline:
         kept = self._format()
         if kept is not None:
             params["kv_format"] = kept
-        if isinstance(self.given.get("gpu"), str):
-            params["gpu"] = self.given["gpu"]
+        if self.gpu is not None:
+            params["gpu"] = self.gpu
         return Request(params=params, options=self._options(), pool=self._pool())
 
     def _context(self) -> int:

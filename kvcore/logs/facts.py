@@ -27,7 +27,8 @@ SHOWN: Final = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A number as printed: `decimals` digits after the point.
+    """A number as printed: `decimals` digits after the point, in a `line` counted from
+    1, or from the end of a long log, from -1.
 
     `unit` is what the engine means, `printed_unit` its own word where that is another
     (SGLang's GB are GiB). `floored` numbers were cut off, not rounded. `index` counts
@@ -134,6 +135,14 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A GPU as a line names it, and the memory that the line gives it."""
+
+    name: str
+    memory_mib: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """All that was read of one start of one engine."""
 
@@ -144,6 +153,8 @@ class Reading:
     metadata: Mapping[str, Value | list[Value]]
     engines: tuple[str, ...] = ()
     starts: int = 1
+    cut: bool = False
+    devices: tuple[Device, ...] = ()
 
     def all(self, quantity: str) -> tuple[Fact, ...]:
         return tuple(fact for fact in self.facts if fact.quantity == quantity)

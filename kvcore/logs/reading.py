@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from kvcore.logs import llama_cpp, options, others, sglang, tensorrt_llm, vllm
+from kvcore.logs import devices, llama_cpp, options, others, sglang, tensorrt_llm, vllm
 from kvcore.logs.facts import (
     SHOWN,
     UNITS,
@@ -18,7 +18,7 @@ from kvcore.logs.facts import (
     Wording,
     value_of,
 )
-from kvcore.logs.text import Line, joined, lines_of
+from kvcore.logs.text import Line, Log, joined, lines_of, log_of
 
 WORDINGS: Final = (
     *vllm.WORDINGS,
@@ -56,10 +56,11 @@ class _Hit:
     groups: dict[str, str]
 
 
-def read(text: str) -> Reading:
+def read(text: str, tail: str | None = None) -> Reading:
     """The last start in the text that printed numbers."""
-    lines = lines_of(text)
-    hits = list(_hits(text, lines))
+    log = log_of(text, tail)
+    lines = lines_of(log.text)
+    hits = list(_hits(log.text, lines))
     engines = _engines(hits)
     engine = engines[0] if engines else None
     family = {engine, "llama_cpp", "ollama"} if engine in _LLAMA else {engine}
@@ -73,12 +74,14 @@ def read(text: str) -> Reading:
         engine=engine,
         version=None if version is None else str(version),
         settings=MappingProxyType(settings),
-        facts=tuple(_indexed(_facts(chosen))),
+        facts=tuple(_indexed(_facts(chosen, log))),
         metadata={**llama_cpp.printed(inside), **llama_cpp.metadata(inside)}
         if engine in _LLAMA
         else {},
         engines=engines,
         starts=starts,
+        cut=log.head is not None,
+        devices=devices.devices(lines[:last]),
     )
 
 
@@ -181,7 +184,7 @@ def _settings(
     return stated
 
 
-def _facts(hits: Sequence[_Hit]) -> Iterator[Fact]:
+def _facts(hits: Sequence[_Hit], log: Log) -> Iterator[Fact]:
     for hit in hits:
         about = {k: v for k, v in hit.groups.items() if k not in hit.wording.numbers}
         for group, (quantity, unit) in hit.wording.numbers.items():
@@ -196,7 +199,7 @@ def _facts(hits: Sequence[_Hit]) -> Iterator[Fact]:
                 unit=given if given in UNITS or unit not in UNITS else unit,
                 printed_unit=hit.wording.printed_units.get(group),
                 decimals=len(digits),
-                line=hit.line.number,
+                line=log.shown(hit.line.number),
                 text=hit.line.text.strip()[:SHOWN],
                 floored=hit.wording.floors and not digits,
                 about=about,

@@ -115,8 +115,12 @@ class Asker:
     def __init__(self, ask: Ask, limit: int) -> None:
         self._ask = ask
         self._known: dict[str, Json] = {}
-        self.left = limit
+        self._limit = limit
         self.error: Json | None = None
+
+    @property
+    def asked(self) -> int:
+        return len(self._known)
 
     def number(self, query: Query, request: Request) -> Ours | None:
         """Ours, or None where kvcore refuses (`error` then says why)."""
@@ -145,9 +149,8 @@ class Asker:
         params = {k: v for k, v in params.items() if k in KNOWN[query.method]}
         key = repr((query.method, sorted(params.items(), key=lambda item: item[0])))
         if key not in self._known:
-            if self.left <= 0:
+            if self.asked >= self._limit:
                 return None
-            self.left -= 1
             self._known[key] = self._ask(query.method, params)
         answer = self._known[key]
         if "error" in answer:

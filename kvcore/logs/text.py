@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from kvcore.errors import LogTooLong
-
-MAX_CHARACTERS: Final = 1 << 22
-"""Of a log. Start-up prints some hundred lines; longer ones hold requests."""
+HEAD: Final = 3 << 20
+TAIL: Final = 1 << 20
+"""Characters read of a log's beginning and of its end. Start-up prints some hundred
+lines, and what goes wrong stands last; what is longer holds requests."""
+MAX_CHARACTERS: Final = HEAD + TAIL
 MAX_LINE: Final = 1 << 14
 MIN_LINE: Final = 4
 """Shorter lines are no part of a wording."""
@@ -24,6 +25,41 @@ _COLOUR: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A log as it is read; the middle of a long one is left out.
+
+    `head` counts the lines before the gap (None: there is no gap), `lines` all lines.
+    """
+
+    text: str
+    head: int | None
+    lines: int
+
+    def shown(self, number: int) -> int:
+        """A line's number as people count; after a gap from the end, from -1."""
+        if self.head is None or number <= self.head:
+            return number
+        return number - self.lines - 1
+
+
+def log_of(text: str, tail: str | None = None) -> Log:
+    """The beginning and the end of a log; `tail` is the end of one read in parts."""
+    if tail is None and len(text) <= MAX_CHARACTERS:
+        return Log(text=text, head=None, lines=len(text.splitlines()))
+    start = _whole_lines(text[:HEAD], first=True)
+    end = _whole_lines((text if tail is None else tail)[-TAIL:], first=False)
+    return Log(text="\n".join([*start, *end]), head=len(start), lines=len(start + end))
+
+
+def _whole_lines(part: str, *, first: bool) -> list[str]:
+    """Its lines without the one that the gap has cut."""
+    lines = part.splitlines()
+    if len(lines) < 2:
+        return lines
+    return lines[:-1] if first else lines[1:]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """A line as the wordings see it: `number` from 1, `joint` where two were joined."""
 
@@ -33,9 +69,7 @@ class Line:
 
 
 def lines_of(text: str) -> tuple[Line, ...]:
-    """All lines with words; `LogTooLong` for more than a log has."""
-    if len(text) > MAX_CHARACTERS:
-        raise LogTooLong(characters=len(text), limit=MAX_CHARACTERS)
+    """All lines with words."""
     plain = _COLOUR.sub("", text)
     return tuple(
         Line(number=number, text=line[:MAX_LINE])

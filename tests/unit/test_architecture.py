@@ -43,7 +43,8 @@ ARROWS: Final = {
     "plan": "errors deployment engines estimate limits scenario",
     "levers": "errors accelerators cache catalog deployment engines estimate formats "
     "listing model params plan planning scenario scenario_params weights",
-    "logs": "errors params",
+    "device_names": "accelerators",
+    "logs": "errors params accelerators device_names",
     "reading": "errors importers model parameters weights",
     "params": "errors units catalog importers model estimate engines accelerators "
     "deployment weights reading",

@@ -12,7 +12,6 @@ from unit_support import ask, refusal
 
 from kvcore.logs.names import spellings
 from kvcore.logs.reading import ENGINES, read
-from kvcore.logs.text import MAX_CHARACTERS
 from kvcore.logs.versions import nearest
 
 Json = dict[str, Any]
@@ -258,6 +257,7 @@ def test_tgi_is_read_but_not_computed() -> None:
     assert answer["model"] == "llama-3.1-8b-instruct"
     assert answer["settings"]["tp"] == 2
     assert answer["comparisons"] == []
+    assert [w["code"] for w in answer["warnings"]] == ["log_engine_not_computed"]
 
 
 def test_lmdeploy_and_mlx() -> None:
@@ -273,6 +273,7 @@ def test_memory_that_ran_out() -> None:
         "has a total capacity of 79.15 GiB of which 896.00 MiB is free."
     )
     assert answer["engine"] is None
+    assert answer["warnings"] == []
     numbers = {n["quantity"]: (n["value"], n["unit"]) for n in answer["numbers"]}
     assert numbers == {
         "allocation_refused": (1.96, "GiB"),
@@ -345,6 +346,12 @@ def test_a_model_must_be_named() -> None:
     assert answer["comparisons"] == []
 
 
+def test_a_log_that_names_no_model() -> None:
+    answer = explain("\n".join(VLLM.splitlines()[3:]))
+    assert [w["code"] for w in answer["warnings"]] == ["log_model_missing"]
+    assert answer["comparisons"] == []
+
+
 def test_the_model_given_wins() -> None:
     answer = explain(VLLM, model="qwen3-4b")
     assert answer["model"] == "qwen3-4b"
@@ -359,11 +366,8 @@ def test_refusals() -> None:
     assert refusal("log")["code"] == "missing_field"
     assert refusal("log", text=7)["code"] == "invalid_argument"
     assert refusal("log", text="", name="x")["code"] == "unknown_option"
-    error = refusal("log", text="x" * (MAX_CHARACTERS + 1))
-    assert error["code"] == "log_too_long"
-    assert error["params"] == {
-        "characters": MAX_CHARACTERS + 1, "limit": MAX_CHARACTERS,
-    }  # fmt: skip
+    assert refusal("log", text="", tail=7)["code"] == "invalid_argument"
+    assert refusal("log", text="", questions="few")["code"] == "invalid_argument"
 
 
 # Parts --------------------------------------------------------------------------
