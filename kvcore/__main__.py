@@ -12,21 +12,24 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
-from kvcore import __version__, api, assignments, files, log_text, plan_text
+from kvcore import __version__, api, assignments, files, log_text, plan_text, show_text
 from kvcore.errors import (
     WARNINGS,
     InvalidArgument,
     KvcoreError,
     Notice,
 )
-from kvcore.units import gib
 
 Json = Mapping[str, Any]
 
 MAX_FILE_BYTES = 2**26
+
+UNSENT = ("command", "json", "engine_option", "set", "model", "file", "hub")
+"""Words of the command line that are no parameters of the api as they are."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -43,7 +46,8 @@ class _Parser(argparse.ArgumentParser):
         raise InvalidArgument(argument=self.prog, value=message, expected="see --help")
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(hub: bool = False) -> argparse.ArgumentParser:
+    """The command line; with `hub`, the model is named by --hub instead of MODEL."""
     top = _Parser(prog="kvcore", description="Exact sizes of KV caches.")
     top.add_argument("--version", action="version", version=f"kvcore {__version__}")
     commands = top.add_subparsers(dest="command", required=True, parser_class=_Parser)
@@ -52,11 +56,11 @@ def parser() -> argparse.ArgumentParser:
     _json_flag(models)
 
     show = commands.add_parser("show", help="what is known of one model")
-    _model_argument(show)
+    _model_argument(show, hub)
     _json_flag(show)
 
     estimate = commands.add_parser("estimate", help="the bytes of a model's cache")
-    _model_argument(estimate)
+    _model_argument(estimate, hub)
     for name in ("tokens", "sequences", "encoder-tokens", "checkpoint-interval"):
         estimate.add_argument(f"--{name}", metavar="N")
     for name in ("kv-format", "indexer-format", "state-format"):
@@ -67,11 +71,11 @@ def parser() -> argparse.ArgumentParser:
     _json_flag(estimate)
 
     plan = commands.add_parser("plan", help="does it fit, and how far does it go")
-    _plan_arguments(plan)
+    _plan_arguments(plan, hub)
     _json_flag(plan)
 
     levers = commands.add_parser("levers", help="what to change first, and its gain")
-    _plan_arguments(levers)
+    _plan_arguments(levers, hub)
     for name in ("traffic-context", "traffic-mean", "common-prefix"):
         levers.add_argument(f"--{name}", metavar="N")
     _json_flag(levers)
@@ -88,8 +92,8 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _plan_arguments(command: argparse.ArgumentParser) -> None:
-    _model_argument(command)
+def _plan_arguments(command: argparse.ArgumentParser, hub: bool) -> None:
+    _model_argument(command, hub)
     command.add_argument("--gpu", metavar="ID")
     for name in (
         "gpus",
@@ -112,12 +116,19 @@ def _plan_arguments(command: argparse.ArgumentParser) -> None:
     _engine_arguments(command)
 
 
-def _model_argument(command: argparse.ArgumentParser) -> None:
+def _model_argument(command: argparse.ArgumentParser, hub: bool) -> None:
+    if not hub:
+        command.add_argument(
+            "model",
+            metavar="MODEL",
+            help="catalog id, Hugging Face id, alias, a config.json, .gguf or "
+            ".safetensors file, a folder with a config.json, or - for standard input",
+        )
     command.add_argument(
-        "model",
-        metavar="MODEL",
-        help="catalog id, Hugging Face id, alias, a config.json, .gguf or .safetensors "
-        "file, a folder with a config.json, or - for standard input",
+        "--hub",
+        metavar="ORG/NAME[@REVISION]",
+        help="instead of MODEL: get its config.json and the sizes of its weights from "
+        "the Hugging Face Hub (HF_TOKEN, HF_REVISION, HF_ENDPOINT)",
     )
     command.add_argument(
         "--set",
@@ -149,9 +160,7 @@ def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
     given = {
         name: value
         for name, value in vars(arguments).items()
-        if name not in ("command", "json", "engine_option", "set", "model", "file")
-        and value is not None
-        and value is not False
+        if name not in UNSENT and value is not None and value is not False
     }
     if getattr(arguments, "engine_option", None):
         options = arguments.engine_option
@@ -176,12 +185,28 @@ def model_params(name: str) -> dict[str, Any]:
     return files.model_params(name)
 
 
+def _answer(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The api's answer; with --hub, to what the Hub has of the model."""
+    params = params_of(arguments)
+    name = getattr(arguments, "hub", None)
+    if name is None:
+        return api.call(arguments.command, params)
+    client = import_module("kvcore.hub_client")
+    found, lookup = client.model_params(name, client.access(os.environ))
+    answer = api.call(arguments.command, params | found)
+    if "error" not in answer:
+        answer["hub"] = lookup.origin
+        answer["warnings"] += [notice.to_json() for notice in lookup.notices]
+    return answer
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        arguments = parser().parse_args(words)
-        answer = api.call(arguments.command, params_of(arguments))
+        hub = any(word.partition("=")[0] == "--hub" for word in words)
+        arguments = parser(hub).parse_args(words)
+        answer = _answer(arguments)
     except KvcoreError as error:
         answer = {"error": error.to_json()}
     wants_json = "--json" in words
@@ -194,6 +219,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if wants_json:
         print(json.dumps(answer, indent=1))
     else:
+        if "hub" in answer:
+            print(show_text.origin(answer["hub"]))
         _WRITERS[arguments.command](answer)
     return 0
 
@@ -207,45 +234,8 @@ def _write_models(answer: Json) -> None:
 
 
 def _write_show(answer: Json) -> None:
-    print(answer["name"])
-    known = {key: answer[key] for key in ("hf_id", "family", "released", "model_type")}
-    facts = {key: v for key, v in answer["facts"].items() if v is not None}
-    for key, value in {**{k: v for k, v in known.items() if v}, **facts}.items():
-        shown = f"{value:,}" if isinstance(value, int) else value
-        print(f"  {key:<20} {shown}")
-    for part in ("layers", "draft_layers"):
-        for group in answer[part]:
-            print(f"  {part:<20} {group['count']:>3} x {_specs(group['specs'])}")
-    if answer["weights"]:
-        _write_weights(answer["weights"])
-    if answer["source_url"]:
-        read = answer["retrieved"]
-        print(f"  {'source':<20} {answer['source_url']} (read {read})")
+    _print(show_text.lines(answer))
     _write_warnings(answer)
-
-
-def _write_weights(weights: Json) -> None:
-    bits = weights["bits_per_weight"]
-    how = [weights["quantization"] or "", f"{bits:.4g} bits per weight" if bits else ""]
-    total = weights["total_bytes"]
-    print(
-        f"  {'weights':<20} {total:,} bytes, {gib(total)}, "
-        + ", ".join(filter(None, how))
-    )
-    for name, tensors in weights["by_type"].items():
-        print(f"    {name:<18} {tensors['bytes']:>22,} bytes")
-
-
-def _specs(specs: Sequence[Json]) -> str:
-    if not specs:
-        return "nothing"
-    return " + ".join(
-        spec["kind"]
-        + " ("
-        + ", ".join(f"{k} {v}" for k, v in spec.items() if k not in ("kind", "source"))
-        + ")"
-        for spec in specs
-    )
 
 
 def _write_estimate(answer: Json) -> None:

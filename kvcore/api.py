@@ -190,6 +190,7 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "evidence": _evidence,
     "log": _log,
     "fields": _on_demand("model_fields", "answer_fields"),
+    "hub": _on_demand("hub", "answer_hub"),
 }
 
 

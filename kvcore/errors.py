@@ -9,6 +9,16 @@
     │   ├── InputTooLarge       the text is longer than any config
     │   ├── InvalidFile         a file's header states what no such file can hold
     │   ├── TruncatedFile       a file ends before its header does
+    │   ├── HubError            the Hugging Face Hub did not give a model
+    │   │   ├── HubGated        its terms have to be accepted first
+    │   │   ├── HubNotFound     no public repository of that name
+    │   │   ├── HubNoRevision   the repository has no such revision
+    │   │   ├── HubNoConfig     the repository has no config
+    │   │   ├── HubUnreadable   the file that came is not JSON
+    │   │   ├── HubFailed       the Hub answered with another status
+    │   │   ├── HubOffline      the Hub could not be reached
+    │   │   ├── HubTimeout      the Hub did not answer in time
+    │   │   └── HubTokenRefused the Hub does not take the token
     │   ├── UnknownModel        no catalog entry, id or alias of that name
     │   ├── UnknownFormat       no number format of that name
     │   ├── UnknownEngine       no engine or engine version of that name
@@ -99,6 +109,64 @@ class TruncatedFile(InvalidInput):
     sentence = (
         "{file} ends after {bytes} bytes; its header needs at least {needed_bytes}."
     )
+
+
+class HubError(InvalidInput):
+    """The Hugging Face Hub did not give a model; `url` is what a person can open."""
+
+
+class HubGated(HubError):
+    code = "hub_gated"
+    sentence = (
+        "{repo} is gated: accept its terms at {url}, then set HF_TOKEN or give its "
+        "config.json as a file."
+    )
+
+
+class HubNotFound(HubError):
+    code = "hub_not_found"
+    sentence = (
+        "The Hub has no public model {repo}: look for it at {url}, or set HF_TOKEN if "
+        "it is private."
+    )
+
+
+class HubNoRevision(HubError):
+    code = "hub_no_revision"
+    sentence = "{repo} has no revision {revision}: see {url}."
+
+
+class HubNoConfig(HubError):
+    code = "hub_no_config"
+    sentence = (
+        "{repo} has no config.json, as those of GGUF files or adapters have none: "
+        "download the model's file from {url} and give that."
+    )
+
+
+class HubUnreadable(HubError):
+    code = "hub_unreadable"
+    sentence = "{file} of {repo} is not JSON but {found}: see {url}."
+
+
+class HubFailed(HubError):
+    code = "hub_failed"
+    sentence = "{host} answered {status} for {file}: try again, or see {url}."
+
+
+class HubOffline(HubError):
+    code = "hub_offline"
+    sentence = "{host} could not be reached ({reason}): {url} is what was asked for."
+
+
+class HubTimeout(HubError):
+    code = "hub_timeout"
+    sentence = "{host} did not answer in time: {url} is what was asked for."
+
+
+class HubTokenRefused(HubError):
+    code = "hub_token_refused"
+    sentence = "{host} does not take the token in HF_TOKEN."
 
 
 class UnknownModel(InvalidInput):
@@ -266,6 +334,11 @@ WARNINGS: Final[Mapping[str, str]] = {
     "edit_without_effect": (
         "Setting {field} by hand changes nothing here: this model does not read it, or "
         "means the same without."
+    ),
+    "hub_renamed": "{repo} is called {name} now.",
+    "hub_no_index": (
+        "{repo} has no {file} that can be read: its weights are counted from the "
+        "config."
     ),
     "log_not_understood": (
         "No line of this was understood. Start-up lines of {engines} are, and messages "
