@@ -14,12 +14,20 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any, NoReturn
+from typing import Any
 
-from kvcore import __version__, api, assignments, files, log_text, plan_text, show_text
+from kvcore import (
+    api,
+    assignments,
+    files,
+    log_text,
+    plan_text,
+    show_text,
+    traffic_text,
+)
+from kvcore.command_line import parser
 from kvcore.errors import (
     WARNINGS,
-    InvalidArgument,
     KvcoreError,
     Notice,
 )
@@ -28,131 +36,8 @@ Json = Mapping[str, Any]
 
 MAX_FILE_BYTES = 2**26
 
-UNSENT = ("command", "json", "engine_option", "set", "model", "file", "hub")
+UNSENT = ("command", "json", "engine_option", "set", "model", "file", "hub", "trace")
 """Words of the command line that are no parameters of the api as they are."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one typed line, like every other error.
-
-    Options are spelled in full: a shortened one would change its meaning, or lose it,
-    the day another option begins alike.
-    """
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, **settings)
-
-    def error(self, message: str) -> NoReturn:
-        raise InvalidArgument(argument=self.prog, value=message, expected="see --help")
-
-
-def parser(hub: bool = False) -> argparse.ArgumentParser:
-    """The command line; with `hub`, the model is named by --hub instead of MODEL."""
-    top = _Parser(prog="kvcore", description="Exact sizes of KV caches.")
-    top.add_argument("--version", action="version", version=f"kvcore {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, parser_class=_Parser)
-
-    models = commands.add_parser("models", help="the models kvcore knows by name")
-    _json_flag(models)
-
-    show = commands.add_parser("show", help="what is known of one model")
-    _model_argument(show, hub)
-    _json_flag(show)
-
-    estimate = commands.add_parser("estimate", help="the bytes of a model's cache")
-    _model_argument(estimate, hub)
-    for name in ("tokens", "sequences", "encoder-tokens", "checkpoint-interval"):
-        estimate.add_argument(f"--{name}", metavar="N")
-    for name in ("kv-format", "indexer-format", "state-format"):
-        estimate.add_argument(f"--{name}", metavar="F")
-    estimate.add_argument("--no-state", action="store_true")
-    estimate.add_argument("--draft", action="store_true")
-    _engine_arguments(estimate)
-    _json_flag(estimate)
-
-    plan = commands.add_parser("plan", help="does it fit, and how far does it go")
-    _plan_arguments(plan, hub)
-    _json_flag(plan)
-
-    levers = commands.add_parser("levers", help="what to change first, and its gain")
-    _plan_arguments(levers, hub)
-    for name in ("traffic-context", "traffic-mean", "common-prefix"):
-        levers.add_argument(f"--{name}", metavar="N")
-    _json_flag(levers)
-
-    log = commands.add_parser("log", help="what an engine's log says, and why")
-    log.add_argument("file", metavar="FILE", help="a log, or - for standard input")
-    log.add_argument("--model", metavar="MODEL", help="not the one in the log")
-    log.add_argument("--gpu", metavar="ID")
-    log.add_argument("--engine-version", metavar="V")
-    _json_flag(log)
-
-    gpus = commands.add_parser("gpus", help="the accelerators kvcore knows by name")
-    _json_flag(gpus)
-    return top
-
-
-def _plan_arguments(command: argparse.ArgumentParser, hub: bool) -> None:
-    _model_argument(command, hub)
-    command.add_argument("--gpu", metavar="ID")
-    for name in (
-        "gpus",
-        "memory-mib",
-        "dp",
-        "context",
-        "concurrency",
-        "batched-tokens",
-        "pool-bytes",
-        "reserve-bytes",
-        "weight-bytes",
-        "shared-prefix",
-    ):
-        command.add_argument(f"--{name}", metavar="N")
-    command.add_argument("--memory-fraction", metavar="X")
-    for name in ("kv-format", "indexer-format", "state-format", "weight-format"):
-        command.add_argument(f"--{name}", metavar="F")
-    command.add_argument("--draft", action="store_true")
-    command.add_argument("--draft-model", metavar="MODEL")
-    _engine_arguments(command)
-
-
-def _model_argument(command: argparse.ArgumentParser, hub: bool) -> None:
-    if not hub:
-        command.add_argument(
-            "model",
-            metavar="MODEL",
-            help="catalog id, Hugging Face id, alias, a config.json, .gguf or "
-            ".safetensors file, a folder with a config.json, or - for standard input",
-        )
-    command.add_argument(
-        "--hub",
-        metavar="ORG/NAME[@REVISION]",
-        help="instead of MODEL: get its config.json and the sizes of its weights from "
-        "the Hugging Face Hub (HF_TOKEN, HF_REVISION, HF_ENDPOINT)",
-    )
-    command.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        action="append",
-        help="set a field of the model's config; NAME= removes it; may be repeated",
-    )
-
-
-def _json_flag(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _engine_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--engine", metavar="E")
-    command.add_argument("--engine-version", metavar="V")
-    for name in ("tp", "pp", "dcp", "block-tokens"):
-        command.add_argument(f"--{name}", metavar="N")
-    command.add_argument(
-        "--engine-option",
-        metavar="NAME=VALUE",
-        action="append",
-        help="one of the engine's own settings; may be repeated",
-    )
 
 
 def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -190,10 +75,12 @@ def _answer(arguments: argparse.Namespace) -> dict[str, Any]:
     params = params_of(arguments)
     name = getattr(arguments, "hub", None)
     if name is None:
-        return api.call(arguments.command, params)
+        with files.opened(getattr(arguments, "trace", None)) as sources:
+            return api.call(arguments.command, params, sources)
     client = import_module("kvcore.hub_client")
     found, lookup = client.model_params(name, client.access(os.environ))
-    answer = api.call(arguments.command, params | found)
+    with files.opened(getattr(arguments, "trace", None)) as sources:
+        answer = api.call(arguments.command, params | found, sources)
     if "error" not in answer:
         answer["hub"] = lookup.origin
         answer["warnings"] += [notice.to_json() for notice in lookup.notices]
@@ -302,12 +189,18 @@ def _write_gpus(answer: Json) -> None:
         print(f"{gpu['id']:<24} {shown}  {gpu['name']}")
 
 
+def _write_workload(answer: Json) -> None:
+    _print(traffic_text.workload_lines(answer))
+    _write_warnings(answer)
+
+
 _WRITERS: Mapping[str, Callable[[Json], None]] = {
     "models": _write_models,
     "show": _write_show,
     "estimate": _write_estimate,
     "plan": _write_plan,
     "levers": _write_levers,
+    "workload": _write_workload,
     "log": _write_log,
     "gpus": _write_gpus,
 }

@@ -7,7 +7,7 @@ message}}`. Bytes and tokens are integers; names are those of design and README.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from kvcore.estimate import (
     notices,
 )
 from kvcore.formula import explain
+from kvcore.importers.byte_source import ByteSource
 from kvcore.listing import (
     answer_gpus,
     answer_models,
@@ -45,6 +46,10 @@ from kvcore.params import (
 MAX_POINTS: Final = 512
 
 Json = dict[str, Any]
+Progress = Callable[[Json], None]
+LongMethod = Callable[
+    [Mapping[str, object], Sequence[ByteSource], Progress | None], Json
+]
 
 
 def _estimate(given: Mapping[str, object]) -> Json:
@@ -177,6 +182,22 @@ def _on_demand(module: str, answer: str) -> Callable[[Mapping[str, object]], Jso
     return ask
 
 
+def _with_files(module: str, answer: str) -> LongMethod:
+    """The same for a method that reads files and says how far it is."""
+
+    def ask(
+        given: Mapping[str, object],
+        files: Sequence[ByteSource],
+        progress: Progress | None,
+    ) -> Json:
+        found: Json = getattr(import_module(f"kvcore.{module}"), answer)(
+            given, files, progress
+        )
+        return found
+
+    return ask
+
+
 METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "models": answer_models,
     "options": answer_options,
@@ -193,9 +214,22 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "hub": _on_demand("hub", "answer_hub"),
 }
 
+LONG_METHODS: Final[Mapping[str, LongMethod]] = {
+    "workload": _with_files("workload.answer", "answer_workload"),
+}
+"""Methods that take files, and tell how far they are while they work."""
 
-def call(method: str, params: Mapping[str, object]) -> Json:
+
+def call(
+    method: str,
+    params: Mapping[str, object],
+    files: Sequence[ByteSource] = (),
+    progress: Progress | None = None,
+) -> Json:
     """Answer one question; errors come back as objects, never as exceptions.
+
+    Methods in `LONG_METHODS` read `files` and call `progress` with objects that have
+    a `share` of the work done, from 0 to 1.
 
     >>> call("estimate", {"model": "llama-3.1-70b", "tokens": 1})["total_bytes"]
     327680
@@ -203,11 +237,15 @@ def call(method: str, params: Mapping[str, object]) -> Json:
     'missing_field'
     """
     try:
-        if not isinstance(method, str) or method not in METHODS:
-            raise UnknownMethod(method=str(method)[:60], known=sorted(METHODS))
+        known = sorted({*METHODS, *LONG_METHODS})
+        if not isinstance(method, str) or method not in known:
+            raise UnknownMethod(method=str(method)[:60], known=known)
         if not isinstance(params, Mapping):
             raise invalid("params", params, "an object")
-        answer = METHODS[method](params)
+        if method in LONG_METHODS:
+            answer = LONG_METHODS[method](params, files, progress)
+        else:
+            answer = METHODS[method](params)
     except KvcoreError as error:
         return {"error": error.to_json()}
     except Exception as error:  # the page must never see a traceback
@@ -220,12 +258,27 @@ def call(method: str, params: Mapping[str, object]) -> Json:
     return answer
 
 
-def respond(text: str) -> str:
-    """`{"method": ..., "params": {...}}` and its answer, both as JSON text."""
+def respond(
+    text: str,
+    files: Sequence[ByteSource] = (),
+    progress: Callable[[str], object] | None = None,
+) -> str:
+    """`{"method": ..., "params": {...}}` and its answer, both as JSON text.
+
+    So is what `progress` is called with.
+    """
     try:
         request = json.loads(text)
         method, params = request["method"], request.get("params", {})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         problem = InvalidJson(line=1, column=1, reason=str(error)[:100])
         return json.dumps({"error": problem.to_json()})
-    return json.dumps(call(method, params), allow_nan=False)
+    tell = None if progress is None else _telling(progress)
+    return json.dumps(call(method, params, files, tell), allow_nan=False)
+
+
+def _telling(progress: Callable[[str], object]) -> Progress:
+    def tell(step: Json) -> None:
+        progress(json.dumps(step, allow_nan=False))
+
+    return tell

@@ -19,6 +19,9 @@
     │   │   ├── HubOffline      the Hub could not be reached
     │   │   ├── HubTimeout      the Hub did not answer in time
     │   │   └── HubTokenRefused the Hub does not take the token
+    │   ├── InvalidTrace        a line of a trace of requests cannot be read
+    │   ├── EmptyTrace          a trace holds no request
+    │   ├── TraceTooLarge       a trace holds more than is ever read
     │   ├── UnknownModel        no catalog entry, id or alias of that name
     │   ├── UnknownFormat       no number format of that name
     │   ├── UnknownEngine       no engine or engine version of that name
@@ -167,6 +170,21 @@ class HubTimeout(HubError):
 class HubTokenRefused(HubError):
     code = "hub_token_refused"
     sentence = "{host} does not take the token in HF_TOKEN."
+
+
+class InvalidTrace(InvalidInput):
+    code = "invalid_trace"
+    sentence = "{file}, line {line}: {where} is {found}; expected {expected}."
+
+
+class EmptyTrace(InvalidInput):
+    code = "empty_trace"
+    sentence = "{file} holds no requests."
+
+
+class TraceTooLarge(InvalidInput):
+    code = "trace_too_large"
+    sentence = "{file} has more than {limit} {what}: no trace that long is read."
 
 
 class UnknownModel(InvalidInput):
@@ -361,6 +379,14 @@ WARNINGS: Final[Mapping[str, str]] = {
     "log_model_assumed": "{printed} was taken as {model}.",
     "log_version_nearest": (
         "There are no rules of {engine} {version} here: those of {used} were used."
+    ),
+    "requests_cut": (
+        "{requests} of {of} requests are longer than {limit} tokens: they were cut "
+        "there."
+    ),
+    "overloaded": (
+        "On average the requests in flight need more than the pool has: they will "
+        "queue."
     ),
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }

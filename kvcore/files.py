@@ -5,8 +5,9 @@ A file is never read as a whole: whoever wants a header seeks to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -19,6 +20,7 @@ SUFFIXES: Final = (".json", ".gguf", ".safetensors")
 """What ends like this is a file, even where there is none."""
 
 MAX_SHOWN: Final = 1000
+MAX_PIPED_BYTES: Final = 2**29
 
 LOG_BYTES: Final = (3 << 21, 1 << 21)
 """Read of a log's beginning and of its end: enough for all characters that kvcore reads
@@ -67,6 +69,24 @@ def log_parts(name: str) -> tuple[bytes, bytes | None]:
             return start[:head], file.read(tail)
     except (OSError, ValueError) as error:
         raise _unreadable(name, error, "FILE") from None
+
+
+@contextmanager
+def opened(name: str | None) -> Iterator[tuple[ByteSource, ...]]:
+    """The file of that name as the api takes it; none without a name."""
+    if name is None:
+        yield ()
+        return
+    if name == "-":
+        yield (in_memory(sys.stdin.buffer.read(MAX_PIPED_BYTES), "standard input"),)
+        return
+    path = Path(name)
+    try:
+        file = path.open("rb")
+    except (OSError, ValueError) as error:
+        raise _unreadable(name, error, "FILE") from None
+    with file:
+        yield (_source(file, path),)
 
 
 def _described(name: str, paths: Iterable[Path]) -> dict[str, Any]:

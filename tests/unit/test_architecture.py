@@ -36,8 +36,10 @@ ARROWS: Final = {
     "weights": "errors formats parameters importers",
     "deployment": "errors accelerators weights model",
     "decode": "errors formats cache states model estimate deployment weights",
-    "workload": "errors model estimate units",
-    "reuse": "errors model estimate units workload",
+    "traces": "errors importers",
+    "workload": "errors importers params listing scenario scenario_params traces",
+    "reuse": "errors importers model engines estimate params listing scenario "
+    "scenario_params traces workload",
     "scenario": "errors accelerators deployment engines estimate model weights",
     "limits": "errors deployment scenario",
     "plan": "errors deployment engines estimate limits scenario",
@@ -66,12 +68,14 @@ ARROWS: Final = {
     "hub": "errors params hub_names",
     "hub_client": "errors importers hub hub_names",
     "files": "errors importers",
+    "traffic_text": "units",
+    "command_line": "errors",
     "log_text": "",
     "plan_text": "units",
     "show_text": "units",
     "assignments": "errors",
-    "__main__": "errors units assignments files hub_client log_text plan_text "
-    "show_text api",
+    "__main__": "errors units assignments command_line files hub_client log_text "
+    "plan_text show_text traffic_text api",
     "__init__": "",
 }
 """Part of kvcore -> the parts it may import. Arrows never point back:
@@ -87,7 +91,7 @@ NO_BUSINESS_HERE: Final = {
 """No network, processes, threads, clocks or chance: equal questions, equal answers."""
 
 ONLY_AT_THE_TERMINAL: Final = {"argparse", "os", "pathlib", "sys"}
-TERMINAL: Final = ("__main__.py", "files.py")
+TERMINAL: Final = ("__main__.py", "command_line.py", "files.py")
 """The command line, and what finds files for it."""
 
 ON_THE_NETWORK: Final[dict[str, set[str]]] = {
@@ -172,7 +176,14 @@ def test_the_boundaries_that_matter_most() -> None:
     opens_catalog = {part for part, parts in used.items() if "catalog" in parts}
     assert opens_catalog <= {"params", "weight_params", "listing", "levers", "api"}
     assert not used["engines"] & {"importers", "accelerators", "deployment", "plan"}
-    words = {"assignments", "log_text", "plan_text", "show_text"}
+    words = {
+        "assignments",
+        "command_line",
+        "log_text",
+        "plan_text",
+        "show_text",
+        "traffic_text",
+    }
     assert used["__main__"] <= {"api", "errors", "files", "units"} | words
     assert "hub_client" not in set().union(*used.values())
     assert not {part for part, parts in used.items() if "__main__" in parts}
