@@ -15,9 +15,10 @@ def workload_lines(answer: Json) -> Iterator[str]:
     unit = answer["unit"]
     prompt, output = answer["lengths"]["prompt"], answer["lengths"]["output"]
     rate, seconds = answer["arrival_rate"], answer["seconds_per_request"]
+    lengths = f"{prompt['mean']:,.0f} + {output['mean']:,.0f} tokens on average"
     yield (
-        f"{rate:,.4g} requests/s of {prompt['mean']:,.0f} + {output['mean']:,.0f} "
-        f"tokens on average, {seconds:,.4g} s each: {answer['in_flight']:,.4g} in flight"
+        f"{rate:,.4g} requests/s of {lengths}, {seconds:,.4g} s each: "
+        f"{answer['in_flight']:,.4g} in flight"
     )
     yield f"  {'pool':<16} {_amount(answer['pool'], unit)}"
     for key in ("mean", "p50", "p95", "p99"):
