@@ -55,6 +55,7 @@ def parser(hub: bool = False) -> argparse.ArgumentParser:
     _plan_arguments(levers, hub)
     for name in ("traffic-context", "traffic-mean", "common-prefix"):
         levers.add_argument(f"--{name}", metavar="N")
+    levers.add_argument("--only", metavar="LEVER,...")
     _json_flag(levers)
 
     workload = commands.add_parser("workload", help="how full the pool is, how often")

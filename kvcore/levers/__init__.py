@@ -9,14 +9,17 @@ models, more GPUs, host memory, and last fewer requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from kvcore.levers import cache, layout, lengths, models
 from kvcore.levers.shortcuts import shortcuts
 from kvcore.levers.start import Json, Planned, Row, Start, start_of
 from kvcore.listing import notices_json
+from kvcore.params import invalid
 from kvcore.planning import plan_json
 
 
@@ -73,20 +76,45 @@ LEVERS: Final = (
 
 
 def answer_levers(given: Mapping[str, object]) -> Json:
-    """The api's `levers`: a plan, what to change, and what would change nothing."""
-    start = start_of(given)
-    found = [
-        (order, lever, lever.find(start)) for order, lever in enumerate(LEVERS, 1)
-    ]
-    rows = [row_json(start, order, lever, row) for order, lever, row in found]
-    paging = found[0][2].figures
+    """The api's `levers`: a plan, what to change, and what would change nothing.
+
+    `only` names the levers to plan, so that who asks in parts is never kept waiting
+    for all of them; shortcuts then come with `paging`, whose figures they need.
+    """
+    asked = {name: value for name, value in given.items() if name != "only"}
+    only = chosen(given.get("only"))
+    start = start_of(asked) if only is None else kept_start(json.dumps(asked))
+    found = {
+        lever.code: (order, lever, lever.find(start))
+        for order, lever in enumerate(LEVERS, 1)
+        if only is None or lever.code in only
+    }
+    rows = [row_json(start, *each) for each in found.values()]
+    _, _, paging = found.get("paging", (0, None, None))
     return {
         "plan": plan_json(start.scenario, start.now.plan),
         "levers": [row for row in rows if row["applicable"]],
         "dropped": [row for row in rows if not row["applicable"]],
-        "shortcuts": shortcuts(start, paging),
+        "shortcuts": shortcuts(start, paging.figures) if paging else [],
         "warnings": notices_json(start.now.plan.notices),
     }
+
+
+@lru_cache(maxsize=1)
+def kept_start(text: str) -> Start:
+    """The start of parameters as JSON text, kept for the next part of the same."""
+    return start_of(json.loads(text))
+
+
+def chosen(only: object) -> Sequence[str] | None:
+    """The levers asked for, all of them where None; a text names them by commas."""
+    if only is None:
+        return None
+    names = only.split(",") if isinstance(only, str) else only
+    known = [lever.code for lever in LEVERS]
+    if not isinstance(names, list) or not all(name in known for name in names):
+        raise invalid("only", only, f"a list of {', '.join(known)}")
+    return names
 
 
 def row_json(start: Start, order: int, lever: Lever, row: Row) -> Json:
@@ -113,6 +141,7 @@ def numbers_json(now: Planned, then: Planned | None) -> Json:
                 "verdict",
                 "short_bytes",
                 "weight_bytes",
+                "reserve_bytes",
                 "pool_bytes",
                 "used_bytes",
                 "request_bytes",
@@ -128,6 +157,7 @@ def numbers_json(now: Planned, then: Planned | None) -> Json:
         "verdict": plan.verdict,
         "short_bytes": plan.short_bytes,
         "weight_bytes": rank.weight_bytes,
+        "reserve_bytes": rank.reserve_bytes,
         "pool_bytes": rank.pool_bytes,
         "used_bytes": plan.needed_bytes,
         "request_bytes": request,

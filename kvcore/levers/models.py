@@ -150,7 +150,7 @@ def entry_of(given: Mapping[str, object], name: str) -> Entry | None:
 def as_model(start: Start, entry: Entry) -> Change:
     """Another model at the same length, its weights as its catalog entry has them."""
     change: dict[str, object] = dict.fromkeys(
-        ("model_text", "weights", "weight_bytes", *DRAFT)
+        ("model_text", "weights", "edits", "weight_bytes", *DRAFT)
     )
     return change | {"model": entry.id, "context": start.scenario.context}
 

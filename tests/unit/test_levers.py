@@ -72,6 +72,7 @@ def check_rows(params: dict[str, Any]) -> None:
             "verdict": plan["verdict"],
             "short_bytes": plan["short_bytes"],
             "weight_bytes": rank["weight_bytes"],
+            "reserve_bytes": rank["reserve_bytes"],
             "pool_bytes": rank["pool_bytes"],
             "used_bytes": rank["used_bytes"],
             "request_bytes": plan["request"]["allocated_bytes"],
@@ -546,3 +547,58 @@ def test_the_terminal_prints_every_lever(capsys: pytest.CaptureFixture[str]) -> 
     answer = json.loads(capsys.readouterr().out)
     assert set(answer) == {"plan", "levers", "dropped", "shortcuts", "warnings"}
     assert main(["levers", "llama-3.1-70b"]) == 2
+
+
+class TestOnly:
+    """Asked in parts, levers answer what they answer all at once."""
+
+    @pytest.mark.parametrize("change", [{}, {"gpu": "a100", "traffic_mean": 4000}])
+    def test_parts_are_the_whole(self, change: dict[str, Any]) -> None:
+        params = {**SEVENTY, **change}
+        whole = ask("levers", **params)
+        parts = [ask("levers", **params, only=[lever.code]) for lever in LEVERS]
+        for name in ("levers", "dropped", "shortcuts"):
+            assert [row for part in parts for row in part[name]] == whole[name]
+        assert {json.dumps(part["plan"]) for part in parts} == {
+            json.dumps(whole["plan"])
+        }
+
+    def test_another_scenario_is_planned_anew(self) -> None:
+        one, other = (
+            ask("levers", **SEVENTY, only="kv_8bit"),
+            ask("levers", **{**SEVENTY, "concurrency": 4}, only="kv_8bit"),
+        )
+        assert one["plan"]["verdict"] != other["plan"]["verdict"]
+        assert other == {
+            **ask("levers", **{**SEVENTY, "concurrency": 4}),
+            "levers": other["levers"],
+            "dropped": [],
+            "shortcuts": [],
+        }
+        assert [row["lever"] for row in other["levers"]] == ["kv_8bit"]
+
+    def test_none_of_them_is_the_plan_alone(self) -> None:
+        answer = ask("levers", **SEVENTY, only=[])
+        assert answer["levers"] == answer["dropped"] == answer["shortcuts"] == []
+        assert answer["plan"] == ask("plan", **SEVENTY)
+
+    @pytest.mark.parametrize("only", [["kv_2bit"], "kv_8bit,x", "", 3, [3], [None]])
+    def test_unknown_levers_are_refused(self, only: object) -> None:
+        error = refusal("levers", **SEVENTY, only=only)
+        assert error["code"] == "invalid_argument"
+        assert error["params"]["argument"] == "only"
+
+    def test_on_the_command_line(self, capsys: pytest.CaptureFixture[str]) -> None:
+        words = "levers llama-3.1-70b --gpu h100 --gpus 8 --engine vllm --json"
+        assert main([*words.split(), "--only", "kv_8bit,weights_8bit"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        rows = [*answer["levers"], *answer["dropped"]]
+        assert {row["lever"] for row in rows} == {"kv_8bit", "weights_8bit"}
+
+
+def test_another_model_has_no_edits_of_this_one() -> None:
+    params = {**SEVENTY, "edits": {"num_hidden_layers": 64}}
+    found = row("smaller_model", **params)
+    assert found["change"]["edits"] is None
+    plan = replanned(params, found["change"])
+    assert found["request_bytes"] == plan["request"]["allocated_bytes"]
