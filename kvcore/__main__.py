@@ -19,6 +19,7 @@ from typing import Any
 from kvcore import (
     api,
     assignments,
+    decode_text,
     files,
     log_text,
     plan_text,
@@ -172,6 +173,15 @@ def _write_levers(answer: Json) -> None:
     _write_warnings(answer)
 
 
+def _write_decode(answer: Json) -> None:
+    _print(decode_text.decode_lines(answer))
+    _write_warnings(answer)
+
+
+def _write_prices(answer: Json) -> None:
+    _print(decode_text.price_lines(answer))
+
+
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
         print(line)
@@ -200,6 +210,8 @@ _WRITERS: Mapping[str, Callable[[Json], None]] = {
     "estimate": _write_estimate,
     "plan": _write_plan,
     "levers": _write_levers,
+    "decode": _write_decode,
+    "prices": _write_prices,
     "workload": _write_workload,
     "log": _write_log,
     "gpus": _write_gpus,

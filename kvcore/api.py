@@ -207,6 +207,8 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "plan": _on_demand("planning", "answer_plan"),
     "pool": _on_demand("pooling", "answer_pool"),
     "levers": _on_demand("levers", "answer_levers"),
+    "decode": _on_demand("decode", "answer_decode"),
+    "prices": _on_demand("prices", "answer_prices"),
     "gpus": answer_gpus,
     "evidence": _evidence,
     "log": _log,

@@ -58,6 +58,17 @@ def parser(hub: bool = False) -> argparse.ArgumentParser:
     levers.add_argument("--only", metavar="LEVER,...")
     _json_flag(levers)
 
+    decode = commands.add_parser("decode", help="how fast at most, and what it costs")
+    _plan_arguments(decode, hub)
+    for name in ("prompt-tokens", "bandwidth-bytes-per-second", "flops-per-second"):
+        decode.add_argument(f"--{name}", metavar="N")
+    decode.add_argument("--price", metavar="X", help="of one GPU and hour")
+    _json_flag(decode)
+
+    prices = commands.add_parser("prices", help="dated list prices of accelerators")
+    prices.add_argument("--gpu", metavar="ID")
+    _json_flag(prices)
+
     workload = commands.add_parser("workload", help="how full the pool is, how often")
     _plan_arguments(workload, hub, "?")
     _workload_arguments(workload)

@@ -388,6 +388,22 @@ WARNINGS: Final[Mapping[str, str]] = {
         "On average the requests in flight need more than the pool has: they will "
         "queue."
     ),
+    "more_than_fit": (
+        "Only {most} requests fit: the bound is for {requests}, as if there were room."
+    ),
+    "draft_not_in_bound": (
+        "The draft is left out: nobody can compute how often it is right."
+    ),
+    "bandwidth_unknown": (
+        "Nobody has published the memory bandwidth of {gpu}: give it to get a bound."
+    ),
+    "compute_unknown": (
+        "The operations of a step, or those {gpu} can do, are not known: only reading "
+        "bounds the speed."
+    ),
+    "top_k_unknown": (
+        "The config does not say how many rows its indexer picks: all are taken."
+    ),
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }
 """Warning code -> English sentence."""

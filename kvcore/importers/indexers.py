@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kvcore.cache import IndexerKeys
@@ -98,3 +99,24 @@ def indexer_keys(fields: Fields) -> IndexerKeys:
         raise MissingField(field=INDEX_DIM[0])
     heads = fields.optional_integer("indexer_kv_heads") or 1
     return IndexerKeys(index_head_dim=width, index_kv_heads=heads)
+
+
+TOP_K: Final = ("index_topk", "indexer_budget")
+
+
+def top_k_of(config: Mapping[str, object]) -> int | None:
+    """Rows an indexer picks for a token to attend to; None if the config is silent.
+
+    >>> top_k_of({"text_config": {"index_topk": 2048}})
+    2048
+    """
+    nested = config.get("text_config")
+    places = [config, nested] if isinstance(nested, Mapping) else [config]
+    architecture = config.get("general.architecture")
+    names = (*TOP_K, f"{architecture}.attention.indexer.top_k")
+    for place in places:
+        for name in names:
+            value = place.get(name)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+    return None

@@ -12,6 +12,8 @@ from kvcore.catalog import Entry
 from kvcore.errors import KvcoreError
 from kvcore.estimate import Scope, cache_formats, estimate
 from kvcore.levers.start import DRAFT, Change, Row, Start
+from kvcore.model import Model
+from kvcore.params import MODEL
 
 SIMILAR: Final = (70, 130)
 """Percent of this model's parameters that count as the same size."""
@@ -52,7 +54,7 @@ def lighter_model(start: Start) -> Row:
         key=lambda r: (r.entry.family != mine.family, tuned(r.entry) != tuned(mine))
     )
     figures = {
-        "request_bytes": request_bytes(mine, start),
+        "request_bytes": request_bytes(start.scenario.model, start),
         "models": [
             {
                 "id": r.entry.id,
@@ -76,20 +78,19 @@ def lighter(start: Start, mine: Entry) -> Iterator[Relative]:
     """Models of about as many parameters that need a tenth less at least."""
     size = mine.parameters.total or 0
     least, most = (size * percent // 100 for percent in SIMILAR)
-    own = request_bytes(mine, start)
+    own = request_bytes(start.scenario.model, start)
     for entry in catalog.entries():
         if not least <= (entry.parameters.total or 0) <= most:
             continue
         if not stands_in(start, entry, mine):
             continue
-        needed = request_bytes(entry, start)
+        needed = request_bytes(catalog.model(entry.id), start)
         if 10 * needed <= 9 * own:
             yield Relative(entry, needed)
 
 
-def request_bytes(entry: Entry, start: Start) -> int:
+def request_bytes(model: Model, start: Start) -> int:
     """Logical bytes of one request in a model's own formats, without its draft."""
-    model = catalog.model(entry.id)
     formats = cache_formats(model, "auto", "auto", "auto")
     scope = Scope(tokens=start.scenario.context)
     return estimate(model, scope, formats).total_bytes
@@ -150,7 +151,7 @@ def entry_of(given: Mapping[str, object], name: str) -> Entry | None:
 def as_model(start: Start, entry: Entry) -> Change:
     """Another model at the same length, its weights as its catalog entry has them."""
     change: dict[str, object] = dict.fromkeys(
-        ("model_text", "weights", "edits", "weight_bytes", *DRAFT)
+        (*MODEL, "weight_bytes", *DRAFT)
     )
     return change | {"model": entry.id, "context": start.scenario.context}
 
@@ -195,8 +196,7 @@ def smaller_draft(start: Start) -> Row:
     vocabulary = mine.config.get("vocab_size")
     found = [e for e in smaller(mine) if e.config.get("vocab_size") == vocabulary]
     changes = [
-        {"draft_model": e.id, "draft_model_text": None, "draft_weights": None}
-        for e in found
+        {**dict.fromkeys(DRAFT), "draft_model": e.id} for e in found
     ]
     return start.best("smaller_draft", changes[-1:], otherwise="none_smaller")
 

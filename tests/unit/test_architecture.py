@@ -35,7 +35,10 @@ ARROWS: Final = {
     "engines": "errors units formats cache states model estimate",
     "weights": "errors formats parameters importers",
     "deployment": "errors accelerators weights model",
-    "decode": "errors formats cache states model estimate deployment weights",
+    "decode": "errors accelerators cache states model estimate engines deployment "
+    "importers limits listing params parameters scenario scenario_params "
+    "weight_params",
+    "prices": "accelerators datafiles params",
     "traces": "errors importers",
     "workload": "errors importers params listing scenario scenario_params traces",
     "reuse": "errors importers model engines estimate params listing scenario "
@@ -72,10 +75,11 @@ ARROWS: Final = {
     "command_line": "errors",
     "log_text": "",
     "plan_text": "units",
+    "decode_text": "units",
     "show_text": "units",
     "assignments": "errors",
-    "__main__": "errors units assignments command_line files hub_client log_text "
-    "plan_text show_text traffic_text api",
+    "__main__": "errors units assignments command_line decode_text files hub_client "
+    "log_text plan_text show_text traffic_text api",
     "__init__": "",
 }
 """Part of kvcore -> the parts it may import. Arrows never point back:
@@ -179,6 +183,7 @@ def test_the_boundaries_that_matter_most() -> None:
     words = {
         "assignments",
         "command_line",
+        "decode_text",
         "log_text",
         "plan_text",
         "show_text",
