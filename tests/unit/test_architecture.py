@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -160,6 +161,14 @@ def test_imports_point_one_way(path: Path) -> None:
     assert part in ARROWS, f"{part}: say in ARROWS what it may import"
     allowed = {*ARROWS[part].split(), part}
     assert parts_imported(path) <= allowed
+
+
+def test_the_wheel_has_every_package() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
+    packages = {path.parent.relative_to(REPOSITORY) for path in MODULES}
+    assert {".".join(package.parts) for package in packages} | {"kvcore.data"} == set(
+        project["tool"]["setuptools"]["packages"]
+    )
 
 
 def test_the_arrows_themselves_make_no_circle() -> None:
