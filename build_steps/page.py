@@ -40,6 +40,7 @@ from markupsafe import Markup
 from build_steps.engine import bundle
 from build_steps.tools import SITE, BuildError
 from kvcore import api
+from kvcore.hub_names import ENDPOINT
 from kvcore.weights import WEIGHT_FORMATS
 
 DEFAULT_LANGUAGE = "en"
@@ -181,14 +182,15 @@ def read_locales(folder: Path) -> dict[str, Any]:
 
 
 def policy(script: str, style: str) -> str:
-    """The Content-Security-Policy: this script, this style, the worker, no network."""
+    """The Content-Security-Policy: this script, this style, the worker; and of all the
+    network one host, for look-ups that somebody clicks."""
     rules = {
         "default-src": "'none'",
         "script-src": f"'{sha256(script)}' 'wasm-unsafe-eval'",
         "style-src": f"'{sha256(style)}' '{PLOT_STYLE_HASH}'",
         "worker-src": "data:",
         "img-src": "data:",
-        "connect-src": "'none'",
+        "connect-src": ENDPOINT,
         "base-uri": "'none'",
         "form-action": "'none'",
         "require-trusted-types-for": "'script'",

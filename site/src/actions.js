@@ -3,6 +3,7 @@
 import { closed, opened } from "./combobox.js";
 import { fieldOf } from "./fields.js";
 import { readerOf } from "./format.js";
+import { createLookUp } from "./hub.js";
 import { GPU, MODEL } from "./kinds.js";
 import { copyText, pointAtCopy } from "./save.js";
 import { completeScenario, toPlanParams } from "./state.js";
@@ -74,7 +75,10 @@ export function createActions(app, ways) {
       const entry = app.combos[kind.id].flat[position];
       if (!entry) return;
       if (kind === GPU) chooseGpu(entry.id);
-      else chooseModel(entry.id);
+      else if (entry.repository) {
+        app.combos = { ...app.combos, model: closed };
+        actions.lookUp(entry.repository);
+      } else chooseModel(entry.id);
     },
     setModel: chooseModel,
 
@@ -159,6 +163,11 @@ export function createActions(app, ways) {
       if (app.pasteOpen === open) return;
       app.pasteOpen = open;
       render();
+    },
+    showPaste() {
+      actions.togglePaste(true);
+      document.getElementById("paste-box").open = true;
+      document.getElementById("paste").focus();
     },
     toggleBox(box, open) {
       if (app.open[box] === open) return;
@@ -269,6 +278,16 @@ export function createActions(app, ways) {
       render();
     },
   };
+  /** A config that was looked up: {} once it is the model, {error} if it cannot be, null if nobody wants it. */
+  async function adopt([config]) {
+    const text = await config.text();
+    await actions.tryConfig(text);
+    if (app.scenario.model_text !== text) return app.error && { error: app.error };
+    app.typed.paste = text;
+    return {};
+  }
+
+  Object.assign(actions, createLookUp(app, { ...ways, importFiles: adopt }));
   app.actions = actions;
   return actions;
 }

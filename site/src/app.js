@@ -43,6 +43,8 @@ export function createApp(data) {
     curveKey: null,
     options: data.options,
     gpus: createGpus(data.gpus),
+    /** The last look-up on the Hugging Face Hub, if any (hub.js). */
+    hub: null,
 
     /** Text as typed, where it differs from how the page would write it. */
     typed: {},

@@ -26,7 +26,9 @@ export function opened(app, kind, query) {
   const found = kind.find(app, query ?? "");
   const groups = byFamily(found);
   const flat = groups.flatMap(({ members }) => members);
-  const best = query ? flat.indexOf(found[0]) : flat.findIndex(({ id }) => id === kind.current(app));
+  // What sends a request is chosen on purpose, not by a hasty Enter, unless there is nothing else.
+  const likeliest = found.find(({ repository }) => !repository) ?? found[0];
+  const best = query ? flat.indexOf(likeliest) : flat.findIndex(({ id }) => id === kind.current(app));
   return { open: true, query, active: flat.length > 0 ? Math.max(best, 0) : -1, groups, flat };
 }
 

@@ -2,21 +2,31 @@
 
 import { bytesText, parameterCount, shortTokens } from "./format.js";
 import { NO_GPU, OTHER_GPU } from "./gpus.js";
+import { lookUpOf, mayBeRepository, pending } from "./hub.js";
 import { attentionName } from "./messages.js";
+
+/** What looks like a repository's name, and no model here has: it can be looked up. */
+function lookUp({ t, resolve }, query) {
+  if (!mayBeRepository(query) || resolve(query) !== null) return [];
+  const repository = query.trim();
+  return [{ id: "hub", name: t("hub.look_up", { repo: repository }), family: "hub", repository }];
+}
 
 export const MODEL = {
   id: "model",
-  find: (app, query) => app.search(query),
+  find: (app, query) => [...lookUp(app, query), ...app.search(query)],
   current: (app) => app.scenario.model,
-  shown: (app) => app.modelName,
+  /** What was typed stays until it has become a model. */
+  shown: (app) => pending(app)?.query ?? lookUpOf(app)?.origin.repo ?? app.modelName,
   describe({ t }, model) {
+    if (model.repository) return t("hub.sends");
     const pieces = [];
     if (model.parameters) pieces.push(parameterCount(model.parameters));
     if (model.attention?.length) pieces.push(attentionName(t, model.attention));
     if (model.max_context) pieces.push(shortTokens(model.max_context));
     return pieces.join(" · ");
   },
-  familyName: ({ t }, family) => family || t("model.other_family"),
+  familyName: ({ t }, family) => (family === "hub" ? t("hub.family") : family || t("model.other_family")),
   label: "model.label",
   showAll: "model.show_all",
   none: "model.none",

@@ -109,6 +109,7 @@ async function open(found) {
 }
 
 const actions = createActions(app, {
+  call,
   render,
   ask,
   attempt,

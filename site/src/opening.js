@@ -62,6 +62,7 @@ export async function openLink(app, found) {
   app.typed = text === null ? {} : { paste: text };
   app.entryErrors = {};
   app.error = null;
+  app.hub = null;
   app.combos = { model: closed, gpu: closed };
   for (const [box, fields] of Object.entries(BOXES)) {
     // An engine beside a GPU is in the answer itself: nothing needs to be opened to see it.

@@ -158,11 +158,15 @@ class TestFramed:
 
 
 class TestPolicy:
-    def test_refuses_every_connection(
+    def test_refuses_every_connection_but_to_the_hub(
         self, page: Page, watch: Watch, site: str
     ) -> None:
         watch.allow("connect-src|Content Security Policy|Fetch API cannot load")
-        for address in (ELSEWHERE, f"{site}catalog.json"):
+        policy = page.locator("meta[http-equiv=Content-Security-Policy]")
+        rules = (policy.get_attribute("content") or "").split("; ")
+        assert "connect-src https://huggingface.co" in rules
+        others = ("http://huggingface.co/", "https://cdn-lfs.huggingface.co/")
+        for address in (ELSEWHERE, f"{site}catalog.json", *others):
             refused = page.evaluate(
                 "url => fetch(url).then(() => 'reached', (error) => error.name)",
                 address,

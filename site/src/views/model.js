@@ -4,9 +4,11 @@ import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
 import { comboField } from "../combobox.js";
 import { integer, parameterCount } from "../format.js";
+import { lookUpOf, pending } from "../hub.js";
 import { MODEL } from "../kinds.js";
 import { attentionName } from "../messages.js";
 import { layerKinds, messages } from "./fields.js";
+import { hubStatus } from "./hub.js";
 
 /** A number all layers agree on, or null. */
 function common(show, name) {
@@ -17,6 +19,8 @@ function common(show, name) {
 /** One grey line of the facts that drive the result. */
 function modelFacts(app) {
   const { t, model, ownShow: show } = app;
+  // The field holds a name that is looked up, and not that of this model.
+  if (pending(app) !== null) return "";
   const facts = show?.facts ?? {};
   const pieces = [];
   if (facts.num_layers) pieces.push(t("facts.layers", { count: integer(facts.num_layers) }));
@@ -80,7 +84,11 @@ export function modelInput(app, actions) {
   const model = messages(app, "model");
   return html`<div class="field">
     <label for="model">${app.t("field.model")}</label>
-    ${comboField(app, actions, MODEL, model)}
+    ${comboField(app, actions, MODEL, {
+      invalid: model.invalid || lookUpOf(app)?.state === "failed",
+      describedBy: `model-hub ${model.describedBy}`,
+    })}
+    ${hubStatus(app, actions)}
     <p id="model-hint" class="hint model-facts">${modelFacts(app)}</p>
     ${model.lines}
   </div>`;
