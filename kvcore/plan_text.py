@@ -26,7 +26,7 @@ REASONS: Final[Mapping[str, str]] = {
     "none_lighter": "no model of this size is lighter",
     "none_smaller": "no smaller one is known",
     "none_to_add": "no more GPUs can be used",
-    "not_in_catalog": "only models of the catalog have relatives",
+    "size_unknown": "its size is not known, so neither are relatives",
     "nothing_fits": "not one request fits",
     "nothing_replicated": "no rank repeats another's cache",
     "pool_is_given": "the pool was given",

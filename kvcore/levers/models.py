@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,7 +14,9 @@ from kvcore.errors import KvcoreError
 from kvcore.estimate import Scope, cache_formats, estimate
 from kvcore.levers.start import DRAFT, Change, Row, Start
 from kvcore.model import Model
-from kvcore.params import MODEL
+from kvcore.params import MODEL, Params, config_of
+from kvcore.scenario_params import PLAN
+from kvcore.weight_params import counts_of
 
 SIMILAR: Final = (70, 130)
 """Percent of this model's parameters that count as the same size."""
@@ -43,15 +46,86 @@ class Relative:
     request_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kin:
+    """What tells a model's relatives: its size, family, tuning and extras.
+
+    A model that is given as a file is taken for a tuned one.
+    """
+
+    size: int
+    family: str | None
+    tuned: bool
+    extras: frozenset[str]
+    trained: int | None
+
+
+def kin_of_entry(entry: Entry) -> Kin:
+    return Kin(
+        size=entry.parameters.total or 0,
+        family=entry.family,
+        tuned=tuned(entry),
+        extras=extras(entry.config),
+        trained=catalog.model(entry.id).max_context,
+    )
+
+
+def kin_of(start: Start) -> Kin | None:
+    """The scenario's model among those of the catalog; None if its size is unknown."""
+    entry = entry_of(start.given, "model")
+    if entry is not None:
+        return kin_of_entry(entry)
+    params, model = Params(start.given, PLAN), start.scenario.model
+    config = config_of(params)
+    try:
+        counts = counts_of(params, config, model)
+    except KvcoreError:
+        counts = None
+    if counts is None:
+        return None
+    return Kin(
+        size=counts.total,
+        family=family_of(model),
+        tuned=True,
+        extras=extras(config),
+        trained=model.max_context,
+    )
+
+
+def family_of(model: Model) -> str | None:
+    """The family with most models of this very shape, else of its model_type."""
+    wanted = model.model_type
+    alike = [known for known in catalog.entries() if known.model_type == wanted]
+    same = [known for known in alike if same_shape(model, catalog.model(known.id))]
+    counted = Counter(known.family for known in same or alike).most_common(1)
+    return counted[0][0] if counted else None
+
+
+def same_shape(one: Model, other: Model) -> bool:
+    """Whether their caches and widths are equal, as those of a fine-tune are."""
+    return one.hidden_size == other.hidden_size and one.layers == other.layers
+
+
+def extras(config: Mapping[str, object]) -> frozenset[str]:
+    """Sections that set a model apart: stored in fewer bits, or it sees."""
+    text = str(config)
+    return frozenset(
+        name for name in ("quantization_config", "vision_config") if name in text
+    )
+
+
 def lighter_model(start: Start) -> Row:
     """A model of the same size whose cache is smaller: fewer KV heads, latents..."""
-    mine = entry_of(start.given, "model")
+    mine = kin_of(start)
     if mine is None:
-        return Row(lever="lighter_model", reason="not_in_catalog")
+        return Row(lever="lighter_model", reason="size_unknown")
     found = sorted(lighter(start, mine), key=lambda r: r.request_bytes)
     found.sort(key=lambda r: r.entry.released or "", reverse=True)
     found.sort(
-        key=lambda r: (r.entry.family != mine.family, tuned(r.entry) != tuned(mine))
+        key=lambda r: (
+            r.entry.family != mine.family,
+            tuned(r.entry) != mine.tuned,
+        )
     )
     figures = {
         "request_bytes": request_bytes(start.scenario.model, start),
@@ -74,10 +148,9 @@ def lighter_model(start: Start) -> Row:
     )
 
 
-def lighter(start: Start, mine: Entry) -> Iterator[Relative]:
+def lighter(start: Start, mine: Kin) -> Iterator[Relative]:
     """Models of about as many parameters that need a tenth less at least."""
-    size = mine.parameters.total or 0
-    least, most = (size * percent // 100 for percent in SIMILAR)
+    least, most = (mine.size * percent // 100 for percent in SIMILAR)
     own = request_bytes(start.scenario.model, start)
     for entry in catalog.entries():
         if not least <= (entry.parameters.total or 0) <= most:
@@ -96,23 +169,21 @@ def request_bytes(model: Model, start: Start) -> int:
     return estimate(model, scope, formats).total_bytes
 
 
-def stands_in(start: Start, entry: Entry, mine: Entry) -> bool:
+def stands_in(start: Start, entry: Entry, mine: Kin) -> bool:
     """Whether it was trained for as long a context, is stored and sees as plainly."""
-    for extra in ("quantization_config", "vision_config"):
-        if extra in str(entry.config) and extra not in str(mine.config):
-            return False
+    if not extras(entry.config) <= mine.extras:
+        return False
     wanted = start.scenario.context
-    trained = catalog.model(mine.id).max_context
-    if trained is not None:
-        wanted = min(wanted, trained)
+    if mine.trained is not None:
+        wanted = min(wanted, mine.trained)
     return (catalog.model(entry.id).max_context or 0) >= wanted
 
 
 def smaller_model(start: Start) -> Row:
     """The largest smaller model of the family that fits."""
-    mine = entry_of(start.given, "model")
+    mine = kin_of(start)
     if mine is None:
-        return Row(lever="smaller_model", reason="not_in_catalog")
+        return Row(lever="smaller_model", reason="size_unknown")
     found = (entry for entry in smaller(mine) if stands_in(start, entry, mine))
     return start.best(
         "smaller_model",
@@ -122,15 +193,14 @@ def smaller_model(start: Start) -> Row:
     )
 
 
-def smaller(mine: Entry) -> Sequence[Entry]:
+def smaller(mine: Kin) -> Sequence[Entry]:
     """Smaller models of the family, tuned alike: largest first, newest of a size."""
-    size = mine.parameters.total or 0
     found = [
         entry
         for entry in catalog.entries()
         if entry.family == mine.family
-        and tuned(entry) == tuned(mine)
-        and 0 < 10 * (entry.parameters.total or 0) <= 9 * size
+        and tuned(entry) == mine.tuned
+        and 0 < 10 * (entry.parameters.total or 0) <= 9 * mine.size
     ]
     found.sort(key=lambda e: (e.parameters.total or 0, e.released or ""), reverse=True)
     return found
@@ -194,7 +264,8 @@ def smaller_draft(start: Start) -> Row:
     if mine is None:
         return Row(lever="smaller_draft", reason="no_draft_model")
     vocabulary = mine.config.get("vocab_size")
-    found = [e for e in smaller(mine) if e.config.get("vocab_size") == vocabulary]
+    kin = smaller(kin_of_entry(mine))
+    found = [e for e in kin if e.config.get("vocab_size") == vocabulary]
     changes = [
         {**dict.fromkeys(DRAFT), "draft_model": e.id} for e in found
     ]

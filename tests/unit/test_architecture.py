@@ -48,7 +48,8 @@ ARROWS: Final = {
     "limits": "errors deployment scenario",
     "plan": "errors deployment engines estimate limits scenario",
     "levers": "errors accelerators cache catalog deployment engines estimate formats "
-    "listing model params plan planning scenario scenario_params weights",
+    "listing model params plan planning scenario scenario_params weight_params "
+    "weights",
     "device_names": "accelerators",
     "logs": "errors params accelerators device_names",
     "reading": "errors importers model parameters weights",

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_support import ask, refusal
 
-from kvcore import api
+from kvcore import api, catalog
 from kvcore.__main__ import main
 from kvcore.levers import LEVERS
 from kvcore.plan_text import REASONS
@@ -432,13 +432,31 @@ def test_relatives_need_less_and_were_trained_as_long() -> None:
         assert abs(model["parameters"] - 70 * 10**9) <= 22 * 10**9
 
 
-def test_a_config_has_no_relatives() -> None:
-    config = {"model_type": "llama", "num_hidden_layers": 4, "hidden_size": 512,
-              "num_attention_heads": 8, "intermediate_size": 1024,
-              "vocab_size": 32000}  # fmt: skip
-    rows = levers(model=config, gpu="h100", context=4096)["rows"]
-    assert rows["smaller_model"]["reason"] == "not_in_catalog"
-    assert rows["lighter_model"]["reason"] == "not_in_catalog"
+def test_a_config_has_the_relatives_of_its_shape_and_size() -> None:
+    """Of the config of Llama 3.1 70B by itself: tuned models of the family with most
+    of the same shape, and none that only calls itself a llama."""
+    config = dict(catalog.find("llama-3.1-70b").config)
+    asked = {"gpu": "h100", "gpus": 4, "context": 131072, "concurrency": 8}
+    rows = levers(model=config, **asked)["rows"]
+    small = ask("show", model=rows["smaller_model"]["change"]["model"])
+    assert small["family"] == "Llama"
+    assert small["facts"]["parameters"] < 63 * 10**9
+    listed = rows["lighter_model"]["figures"]["models"]
+    assert all(abs(m["parameters"] - 70 * 10**9) < 22 * 10**9 for m in listed)
+
+
+def test_metadata_without_a_size_have_no_relatives() -> None:
+    metadata = {
+        "general.architecture": "llama",
+        "llama.block_count": 4,
+        "llama.embedding_length": 512,
+        "llama.attention.head_count": 8,
+        "llama.context_length": 4096,
+    }
+    asked = {"model": metadata, "gpu": "h100", "weight_bytes": 10**9}
+    rows = levers(**asked)["rows"]
+    assert rows["smaller_model"]["reason"] == "size_unknown"
+    assert rows["lighter_model"]["reason"] == "size_unknown"
 
 
 def test_a_draft_shrinks_or_goes() -> None:
