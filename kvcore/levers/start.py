@@ -134,16 +134,25 @@ class Start:
         first_that_fits: bool = False,
         figures: Mapping[str, object] | None = None,
     ) -> Row:
-        """The change that plans best; `otherwise` is why there is none to try."""
+        """The change that plans best, of those that buy anything if some do.
+
+        `otherwise` is why there is none to try.
+        """
         rows = []
         for change in changes:
             row = self.row(lever, change, figures=figures)
             rows.append(row)
-            if first_that_fits and row.planned and row.planned.fits:
+            if first_that_fits and not row.reason and row.planned and row.planned.fits:
                 break
         if not rows:
             return Row(lever=lever, reason=otherwise, figures=figures or {})
-        return max(rows, key=lambda row: row.planned.rating if row.planned else ())
+        return max(
+            rows,
+            key=lambda row: (
+                row.reason is None,
+                row.planned.rating if row.planned else (),
+            ),
+        )
 
     def buys(self, found: Planned) -> bool:
         """Whether anything is better, and neither the verdict nor requests worse."""

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_support import ask, refusal
 
-from kvcore import accelerators, api
+from kvcore import accelerators, api, catalog, parameters
 from kvcore.__main__ import main
 from kvcore.decode.arithmetic import groups_seen, prefill_rows, triangle
 from kvcore.decode.reads import layer_reads, read_terms
@@ -122,6 +122,19 @@ def test_pipeline_stages_take_their_turns() -> None:
     )
 
 
+def test_caches_outweigh_weights_stage_by_stage() -> None:
+    """14 requests in each of two stages: the 27th makes 14 of one of them."""
+    two = decode(**EIGHT, gpus=2, tp=1, pp=2, engine="vllm")
+    assert two["crossover_requests"] == 27
+
+
+def test_without_a_cache_stages_take_their_turns_too() -> None:
+    """4 requests on two stages: each stage runs the prompts of 2."""
+    one = decode(**EIGHT, concurrency=2)["without_cache"]["flops"]
+    two = decode(**EIGHT, concurrency=4, gpus=2, tp=1, pp=2, engine="vllm")
+    assert two["without_cache"]["flops"] == pytest.approx(one, rel=1e-9)
+
+
 def test_replicas_serve_their_own_requests() -> None:
     one = decode(**EIGHT, concurrency=4)
     two = decode(**EIGHT, concurrency=8, gpus=2, tp=1, dp=2)
@@ -169,6 +182,45 @@ def test_experts_of_replicas_are_asked_by_all_of_them() -> None:
     assert groups["experts"]["values"]["tokens"] == 64
 
 
+def test_groups_of_attention_compute_as_much_as_replicas() -> None:
+    """8 of 64 requests on each of 8 ranks, whether SGLang's groups or vLLM's replicas:
+    whole attention for 8, an eighth of everything else for 64."""
+    asked = {"model": "deepseek-v3", "gpu": "h200", "context": 4096, "gpus": 8}
+    groups = decode(
+        **asked,
+        engine="sglang",
+        concurrency=64,
+        engine_options={"enable_dp_attention": True},
+    )
+    replicas = decode(**asked, engine="vllm", concurrency=64, tp=1, dp=8)
+    assert groups["step"]["flops"] == replicas["step"]["flops"]
+    assert groups["step"]["cache_bytes"] == replicas["step"]["cache_bytes"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["qwen3-30b-a3b", "deepseek-v3.2", "gemma-3n-e4b-it", "falcon-h1-7b-instruct"],
+)
+def test_all_active_matrices_are_multiplied_with(model: str) -> None:
+    """Two operations a parameter in use: no table, norm or tower; the rest attends."""
+    entry = catalog.find(model)
+    counts = parameters.count(entry.config, catalog.model(entry.id))
+    idle = counts.norms + counts.towers + counts.encoder
+    if counts.output_head:
+        idle += counts.embeddings
+    step = decode(model=model, gpu="h200", gpus=1, context=1, weight_format="bf16")
+    attention = step["step"]["flops"] - 2 * (counts.active - idle)
+    assert 0 <= attention <= 61 * 2 * 128 * 1088
+
+
+def test_a_checkpoint_of_unstated_format_is_shared_out() -> None:
+    """Ministral 3 14B is stored in fewer bits than its config says: 15.7 GB."""
+    answer = decode(model="ministral-3-14b-instruct-2512", gpu="h100", context=1)
+    total = ask("plan", model="ministral-3-14b-instruct-2512", gpu="h100")["weights"]
+    assert total["source"] == "checkpoint"
+    assert answer["step"]["weight_bytes"] < total["total_bytes"] < 16 * 10**9
+
+
 # Latents, picked rows, compressed rows, windows, states --------------------------
 
 
@@ -213,6 +265,16 @@ def test_layers_without_an_indexer_follow_anothers_picks() -> None:
     assert cache_read(**asked)["kv"] == model.num_layers * 576 * 2 * 2048
 
 
+def test_latents_with_windows_are_not_picked() -> None:
+    """Dots 3 Note: 33 layers of 1,024 + 64 see 512 tokens, 13 pick from all."""
+    model = model_of(Params({"model": "dots3-note-prev"}, frozenset({"model"})))
+    picked = [r for layer in layer_reads(model) for r in layer if r.picked]
+    assert len(picked) == 13
+    asked = {"model": "dots3-note-prev", "gpu": "h200", "gpus": 8, "context": 100_000}
+    read = cache_read(**asked)
+    assert read["window"] == 33 * (1024 + 64) * 2 * 512
+
+
 def test_v4_reads_windows_picked_groups_and_every_index_key() -> None:
     """DeepSeek V4 Flash: 43 windows of 128; 21 layers pick 512 of the 4-to-1 rows, 20
     read all 128-to-1 rows; 512 bytes a row, 132 an index key."""
@@ -240,6 +302,14 @@ def test_a_hybrid_reads_and_writes_its_states() -> None:
     read = cache_read(**asked, context=32768)
     assert read == {"kv": 12 * 2 * 2 * 256 * 2 * 32768, "state": 2 * kept["state"]}
     assert cache_read(**asked, context=1)["state"] == read["state"]
+
+
+def test_states_are_whole_whatever_the_context_is_cut_into() -> None:
+    asked = {"model": "qwen3-next-80b-a3b-instruct", "gpu": "h100", "tp": 4,
+             "engine": "vllm", "context": 32768}  # fmt: skip
+    one, two = cache_read(**asked), cache_read(**asked, dcp=2)
+    assert two["state"] == one["state"]
+    assert two["kv"] == one["kv"] // 2
 
 
 def test_a_shared_cache_is_read_by_every_layer() -> None:

@@ -394,6 +394,19 @@ def test_more_gpus_are_a_power_of_two_that_holds_it() -> None:
     assert row("more_gpus", **SEVENTY)["reason"] == "pool_is_given"
 
 
+def test_more_gpus_are_laid_out_for_the_most_where_all_fits() -> None:
+    """DeepSeek V3 on 8 H200s: of 16, DCP and TP aside, replicas or stages are best."""
+    asked = {"model": "deepseek-v3", "gpu": "h200", "gpus": 8, "engine": "vllm"}
+    found = row("more_gpus", **asked, context=32768)
+    best = 0
+    for tp, pp, dp in ((16, 1, 1), (8, 2, 1), (4, 4, 1), (2, 8, 1), (1, 16, 1),
+                       (8, 1, 2)):  # fmt: skip
+        sizes = {"gpus": 16, "tp": tp, "pp": pp, "dp": dp}
+        plan = api.call("plan", {**asked, "context": 32768, **sizes})
+        best = max(best, plan.get("max_requests", 0))
+    assert found["max_requests"] == best
+
+
 def test_twice_the_gpus_serve_more_where_all_fits() -> None:
     asked = {"model": "llama-3.1-8b", "gpu": "h100", "engine": "vllm"}
     found = row("more_gpus", **asked, context=8192)
@@ -430,6 +443,35 @@ def test_relatives_need_less_and_were_trained_as_long() -> None:
     for model in lighter["models"]:
         assert model["request_bytes"] * 10 <= lighter["request_bytes"] * 9
         assert abs(model["parameters"] - 70 * 10**9) <= 22 * 10**9
+
+
+def test_the_smaller_model_is_one_that_buys_something() -> None:
+    """CodeLlama 7B comes first by size, but keeps all 32 heads: 4 times the cache."""
+    asked = {"model": "llama-3.1-8b-instruct", "gpu": "rtx-3090", "engine": "vllm"}
+    found = row("smaller_model", **asked, context=4096)
+    assert found["change"]["model"] == "llama-3.2-3b-instruct"
+    assert found["applicable"]
+
+
+@pytest.mark.parametrize(
+    ("model", "context"),
+    [("llama-2-13b-chat-hf", 4096), ("llama-2-13b-chat-hf", 32768),
+     ("qwen3-8b", 32768), ("llama-3.1-70b", 131072)],
+)  # fmt: skip
+def test_relatives_stand_in(model: str, context: int) -> None:
+    """Trained for the context, or for as much as this model; as plainly stored, and
+    blind if it is blind."""
+    mine = catalog.find(model)
+    trained = min(context, catalog.model(mine.id).max_context or context)
+    rows = levers(model=model, gpu="h100", context=context)["rows"]
+    tried = [m["id"] for m in rows["lighter_model"]["figures"].get("models", [])]
+    if rows["smaller_model"]["change"]:
+        tried.append(rows["smaller_model"]["change"]["model"])
+    assert tried
+    for name in tried:
+        assert (catalog.model(name).max_context or 0) >= trained
+        assert "vision_config" not in catalog.find(name).config
+        assert "quantization_config" not in catalog.find(name).config
 
 
 def test_a_config_has_the_relatives_of_its_shape_and_size() -> None:
