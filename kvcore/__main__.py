@@ -74,18 +74,25 @@ def model_params(name: str) -> dict[str, Any]:
 def _answer(arguments: argparse.Namespace) -> dict[str, Any]:
     """The api's answer; with --hub, to what the Hub has of the model."""
     params = params_of(arguments)
+    trace = getattr(arguments, "trace", None)
+    if arguments.command == "reuse" and trace in _made_up():
+        params["preset"], trace = trace, None
     name = getattr(arguments, "hub", None)
     if name is None:
-        with files.opened(getattr(arguments, "trace", None)) as sources:
+        with files.opened(trace) as sources:
             return api.call(arguments.command, params, sources)
     client = import_module("kvcore.hub_client")
     found, lookup = client.model_params(name, client.access(os.environ))
-    with files.opened(getattr(arguments, "trace", None)) as sources:
+    with files.opened(trace) as sources:
         answer = api.call(arguments.command, params | found, sources)
     if "error" not in answer:
         answer["hub"] = lookup.origin
         answer["warnings"] += [notice.to_json() for notice in lookup.notices]
     return answer
+
+
+def _made_up() -> set[str]:
+    return {preset["id"] for preset in api.call("traffic", {})["presets"]}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -204,6 +211,16 @@ def _write_workload(answer: Json) -> None:
     _write_warnings(answer)
 
 
+def _write_reuse(answer: Json) -> None:
+    _print(traffic_text.reuse_lines(answer))
+    _write_warnings(answer)
+
+
+def _write_traffic(answer: Json) -> None:
+    for preset in answer["presets"]:
+        print(f"{preset['id']:<26} {preset['resembles']}; {preset['source']}")
+
+
 _WRITERS: Mapping[str, Callable[[Json], None]] = {
     "models": _write_models,
     "show": _write_show,
@@ -213,6 +230,8 @@ _WRITERS: Mapping[str, Callable[[Json], None]] = {
     "decode": _write_decode,
     "prices": _write_prices,
     "workload": _write_workload,
+    "reuse": _write_reuse,
+    "traffic": _write_traffic,
     "log": _write_log,
     "gpus": _write_gpus,
 }

@@ -214,10 +214,12 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
     "log": _log,
     "fields": _on_demand("model_fields", "answer_fields"),
     "hub": _on_demand("hub", "answer_hub"),
+    "traffic": _on_demand("reuse.presets", "answer_traffic"),
 }
 
 LONG_METHODS: Final[Mapping[str, LongMethod]] = {
     "workload": _with_files("workload.answer", "answer_workload"),
+    "reuse": _with_files("reuse.answer", "answer_reuse"),
 }
 """Methods that take files, and tell how far they are while they work."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from kvcore import __version__
@@ -69,10 +70,7 @@ def parser(hub: bool = False) -> argparse.ArgumentParser:
     prices.add_argument("--gpu", metavar="ID")
     _json_flag(prices)
 
-    workload = commands.add_parser("workload", help="how full the pool is, how often")
-    _plan_arguments(workload, hub, "?")
-    _workload_arguments(workload)
-    _json_flag(workload)
+    _traffic_commands(commands.add_parser, hub)
 
     log = commands.add_parser("log", help="what an engine's log says, and why")
     log.add_argument("file", metavar="FILE", help="a log, or - for standard input")
@@ -84,6 +82,42 @@ def parser(hub: bool = False) -> argparse.ArgumentParser:
     gpus = commands.add_parser("gpus", help="the accelerators kvcore knows by name")
     _json_flag(gpus)
     return top
+
+
+def _traffic_commands(add: Callable[..., argparse.ArgumentParser], hub: bool) -> None:
+    workload = add("workload", help="how full the pool is, how often")
+    _plan_arguments(workload, hub, count="?")
+    _workload_arguments(workload)
+    _json_flag(workload)
+
+    reuse = add("reuse", help="will prefixes be found in the cache")
+    reuse.add_argument(
+        "trace",
+        metavar="TRACE",
+        help="JSONL of requests with hash_ids, also as .gz, - for standard input, or "
+        "the id of made-up traffic",
+    )
+    _plan_arguments(reuse, hub, "--model")
+    _reuse_arguments(reuse)
+    _json_flag(reuse)
+
+    traffic = add("traffic", help="the made-up traffic for reuse")
+    _json_flag(traffic)
+
+
+def _reuse_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--budgets-gib", metavar="A,B,...", help="pools of a replica")
+    command.add_argument("--policy", metavar="P", help="lru, fifo or priority")
+    command.add_argument(
+        "--retention",
+        metavar="START:END=PRIORITY[/SECONDS],...",
+        help="with --policy priority: what TensorRT-LLM keeps longer",
+    )
+    command.add_argument("--trace-block-tokens", metavar="N")
+    command.add_argument("--replicas", metavar="N")
+    command.add_argument("--routing", metavar="R", help="random or prefix")
+    command.add_argument("--warmup", metavar="X", help="share not counted, 0 to 0.95")
+    command.add_argument("--tokens-per-second", metavar="X", help="of one request")
 
 
 def _workload_arguments(command: argparse.ArgumentParser) -> None:
@@ -106,9 +140,12 @@ def _workload_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def _plan_arguments(
-    command: argparse.ArgumentParser, hub: bool, count: str | None = None
+    command: argparse.ArgumentParser,
+    hub: bool,
+    model: str = "model",
+    count: str | None = None,
 ) -> None:
-    _model_argument(command, hub, count)
+    _model_argument(command, hub, model, count)
     command.add_argument("--gpu", metavar="ID")
     for name in (
         "gpus",
@@ -132,11 +169,14 @@ def _plan_arguments(
 
 
 def _model_argument(
-    command: argparse.ArgumentParser, hub: bool, count: str | None = None
+    command: argparse.ArgumentParser,
+    hub: bool,
+    model: str = "model",
+    count: str | None = None,
 ) -> None:
     if not hub:
         command.add_argument(
-            "model",
+            model,
             nargs=count,
             metavar="MODEL",
             help="catalog id, Hugging Face id, alias, a config.json, .gguf or "

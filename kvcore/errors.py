@@ -404,6 +404,18 @@ WARNINGS: Final[Mapping[str, str]] = {
     "top_k_unknown": (
         "The config does not say how many rows its indexer picks: all are taken."
     ),
+    "reuse_needs_states": (
+        "A hit needs the recurrent state at the end of the prefix: one is taken to be "
+        "kept at the end of every prompt."
+    ),
+    "reuse_windows_assumed": (
+        "The last window of every prompt is charged, and prefixes that end elsewhere "
+        "are taken to find theirs: an upper bound."
+    ),
+    "reuse_no_room": (
+        "Running requests take {running} bytes of a pool of {pool}: nothing is left to "
+        "keep prefixes in."
+    ),
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }
 """Warning code -> English sentence."""

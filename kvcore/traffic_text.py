@@ -35,6 +35,44 @@ def workload_lines(answer: Json) -> Iterator[str]:
     )
 
 
+def reuse_lines(answer: Json) -> Iterator[str]:
+    """How much of the prompts is found in the cache."""
+    trace, running = answer["trace"], answer["running"]
+    yield (
+        f"{trace['name']}: {trace['requests']:,} requests of "
+        f"{trace['prompt']['mean']:,.0f} tokens on average in blocks of "
+        f"{trace['block_tokens']:,}; {answer['engine']} keeps blocks of "
+        f"{answer['block_tokens']:,} ({gib(answer['block_bytes'])})"
+    )
+    place = f"{answer['replicas']:,} x" if answer["replicas"] > 1 else "one pool"
+    yield (
+        f"  {answer['policy']}, {place}, routed {answer['routing']}; "
+        f"{running['requests']:,.4g} running requests take {gib(running['bytes'])}"
+    )
+    yield _reuse_line("ceiling, from", answer["ceiling"])
+    if answer["pool"] is not None:
+        yield _reuse_line("this pool", answer["pool"])
+    for budget in answer["budgets"]:
+        yield _reuse_line("budget", budget)
+    for knee in answer["knee"]:
+        yield _reuse_line(f"{100 * knee['share']:g}% of ceiling", knee)
+    for row in answer["spread"] if answer["replicas"] > 1 else ():
+        label = f"{row['replicas']:,} x {row['routing']}"
+        if row["pool"] is None:
+            yield f"  {label:<16} {100 * row['ceiling']:6.2f}% without limit"
+        else:
+            yield _reuse_line(label, row["pool"])
+
+
+def _reuse_line(label: str, found: Json) -> str:
+    return (
+        f"  {label:<16} {100 * found['hit_rate']:6.2f}% hits  "
+        f"{gib(found['budget_bytes']):>12} ({gib(found['cache_bytes'])} cached)  "
+        f"{found['saved_tokens']:,} tokens not computed, "
+        f"{gib(found['evicted_bytes'])} evicted"
+    )
+
+
 def _amount(count: float, unit: str) -> str:
     return gib(round(count)) if unit == "bytes" else f"{count:,.0f} tokens"
 

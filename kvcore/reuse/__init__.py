@@ -1,0 +1,1 @@
+"""Prefix reuse: will the cache be hit, and what is evicted?"""

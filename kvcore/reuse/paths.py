@@ -1,0 +1,76 @@
+"""Prompts as paths in the tree of prefixes, in the engine's own blocks.
+
+An engine block i of `block` tokens is the same for two prompts if all tokens up to its
+end are, that is if the ids of the trace agree up to and including the block in which
+it ends. Only full blocks are kept, so what follows the last of them is always
+computed; and so is at least one token of every prompt, or there would be nothing to
+sample from: a prompt of n tokens finds at most floor((n - 1) / block) blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kvcore.traces.requests import Request
+
+
+class Path(NamedTuple):
+    """A prompt: its nodes, the blocks it has and those it may find.
+
+    `ends(place)` is how many blocks lie before the node at that place.
+    """
+
+    nodes: list[int]
+    blocks: int
+    usable: int
+    ends: Callable[[int], int]
+    tokens: int
+
+
+@dataclass(slots=True)
+class Tree:
+    """Numbers prefixes; 0 is the empty one. `parents` and `depths` are by number."""
+
+    block: int
+    trace_block: int
+    parents: list[int] = field(default_factory=lambda: [0])
+    depths: list[int] = field(default_factory=lambda: [0])
+    _children: dict[tuple[int, int | str, int], int] = field(default_factory=dict)
+
+    def path(self, request: Request) -> Path:
+        """The nodes a prompt's full blocks end in."""
+        ids, tokens = request.ids, request.tokens
+        covered = min(tokens, len(ids) * self.trace_block)
+        blocks = covered // self.block
+        count = -(-blocks * self.block // self.trace_block)
+        nodes = self._walk(ids, count, covered)
+        usable = min((tokens - 1) // self.block, blocks)
+        return Path(nodes, blocks, usable, self._ends(count, blocks), tokens)
+
+    def _walk(self, ids: list[int] | list[str], count: int, covered: int) -> list[int]:
+        children, parents, depths = self._children, self.parents, self.depths
+        # A part of a block is another prefix than the block whole.
+        whole = covered // self.trace_block
+        nodes, node = [], 0
+        for place in range(count):
+            part = 0 if place < whole else covered
+            key = (node, ids[place], part)
+            found = children.get(key)
+            if found is None:
+                found = len(parents)
+                children[key] = found
+                parents.append(node)
+                depths.append(place)
+            nodes.append(found)
+            node = found
+        return nodes
+
+    def _ends(self, count: int, blocks: int) -> Callable[[int], int]:
+        block, trace_block = self.block, self.trace_block
+
+        def ends(place: int) -> int:
+            return blocks if place >= count else place * trace_block // block
+
+        return ends

@@ -1,0 +1,127 @@
+"""Going through a trace: a sampled estimate first, then every block, with progress.
+
+`run` yields steps; whoever asked can stop at any of them. An LRU cache needs one pass
+for all sizes (`lru`), the other policies replay a handful of sizes side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import exp, log
+from typing import Final
+
+from kvcore.reuse.deals import Deal
+from kvcore.reuse.findings import Found, Hits, Question, Step, cache_units
+from kvcore.reuse.paths import Tree
+from kvcore.reuse.routing import ROUTINGS, Routing
+from kvcore.reuse.survey import EVERY, Sample, Survey, Trace
+
+REPLAYED: Final = 6
+"""Sizes of the cache at which other policies than LRU are replayed by default."""
+SMALLEST: Final = 64
+"""How many times the smallest of them goes into what LRU needs to find everything."""
+
+
+def run(trace: Trace, question: Question) -> Iterator[Step]:
+    """Yields steps; the last has the exact answer."""
+    costs = question.costs
+    looks = question.sample > 0 or question.warmup > 0 or question.policy != "lru"
+    counted_from = 0
+    sizes: tuple[int, ...] = ()
+    if looks:
+        survey = Survey()
+        sample = Sample(costs, trace.block_tokens, question.sample or 64)
+        for number, request in enumerate(trace):
+            survey.add(request, costs, question.pace)
+            sample.use(request, counted=True)
+            if number % EVERY == 0:
+                yield Step(phase="sampled", share=trace.share)
+        counted_from = int(survey.requests * question.warmup)
+        estimate = _sampled(survey, sample)
+        yield Step(phase="sampled", share=1.0, found=estimate)
+        if question.policy != "lru":
+            sizes = replayed_sizes(question, estimate)
+    yield from _exact(trace, question, sizes, counted_from)
+
+
+def _sampled(survey: Survey, sample: Sample) -> Found:
+    stack = sample.stack
+    return Found(
+        survey=survey,
+        tokens=sum(survey.prompts),
+        exact=False,
+        unique_blocks=sample.unique_blocks,
+        accesses=sample.all_blocks,
+        hits=Hits(
+            hits=stack.hits.curve(),
+            found=stack.found.curve(),
+            wanted=stack.wanted.curve(),
+            distinct=(stack.distinct,),
+            before=(0,),
+            blocks=sample.all_blocks / sample.blocks if sample.blocks else 0.0,
+        ),
+    )
+
+
+def _exact(
+    trace: Trace, question: Question, sizes: tuple[int, ...], counted_from: int
+) -> Iterator[Step]:
+    costs = question.costs
+    survey = Survey()
+    tree = Tree(block=costs.block, trace_block=trace.block_tokens)
+    deals = [
+        Deal(question, tree, replicas, routing, sizes if main else ())
+        for main, replicas, routing in _deals(question)
+    ]
+    tokens = accesses = 0
+    for number, request in enumerate(trace):
+        counted = number >= counted_from
+        path = tree.path(request)
+        survey.add(request, costs, question.pace)
+        accesses += len(path.nodes)
+        if counted:
+            tokens += request.tokens
+        units = costs.tail_units(request.tokens) if path.nodes else 0
+        tails = {len(path.nodes) - 1: units} if units else {}
+        for deal in deals:
+            deal.use(number, path, tails, request.time or 0.0, counted=counted)
+        if number % EVERY == 0:
+            yield Step(phase="exact", share=trace.share)
+    main, *others = deals
+    yield Step(
+        phase="exact",
+        share=1.0,
+        found=Found(
+            survey=survey,
+            hits=main.hits(),
+            tokens=tokens,
+            exact=True,
+            unique_blocks=len(tree.parents) - 1,
+            accesses=accesses,
+            rows=tuple((d.router.replicas, d.router.routing, d.hits()) for d in others),
+        ),
+    )
+
+
+def _deals(question: Question) -> Iterator[tuple[bool, int, Routing]]:
+    """The replicas and routing asked for, then fewer replicas, routed both ways."""
+    yield True, question.replicas, question.routing
+    if question.replicas == 1:
+        return
+    counts = [1 << n for n in range(11) if 1 << n < question.replicas]
+    for count in [*counts, question.replicas]:
+        for routing in ROUTINGS[: 1 if count == 1 else 2]:
+            if (count, routing) != (question.replicas, question.routing):
+                yield False, count, routing
+
+
+def replayed_sizes(question: Question, estimate: Found) -> tuple[int, ...]:
+    """Sizes to replay: those asked for, and some up to where LRU finds everything."""
+    asked = [
+        cache_units(question, estimate.survey, budget, question.replicas)
+        for budget in question.budgets
+    ]
+    full = max(estimate.hits.full, SMALLEST)
+    ratio = log(SMALLEST) / (REPLAYED - 1)
+    steps = [round(full * exp(-ratio * n)) for n in range(REPLAYED)]
+    return tuple(sorted({*asked, *steps} - {0}))
