@@ -457,6 +457,17 @@ class TestWaiting:
 
 
 class TestSurroundings:
+    def test_the_worker_has_no_way_to_ask_anybody(self, live: Page, hub: Hub) -> None:
+        (worker,) = live.workers
+        refused = worker.evaluate(
+            f"fetch('{HUB}/org/name').then(() => 'reached', (error) => error.message)"
+        )
+        assert refused == f"no such part: {HUB}/org/name"
+        ways = ("XMLHttpRequest", "WebSocket", "EventSource", "WebTransport")
+        for way in ways:
+            assert worker.evaluate(f"typeof globalThis.{way}") == "undefined", way
+        assert hub.asked == []
+
     def look_up(self, page: Page, url: str) -> None:
         hub = Hub()
         hub.has(CONFIG_PATH)
