@@ -56,7 +56,7 @@ def context_parallel(start: Start) -> Row:
 def pipeline(start: Start) -> Row:
     """Layers cut instead of heads, where heads no longer divide."""
     sizes = start.scenario.sizes
-    if not replicated(start) or sizes.attention_dp:
+    if not replicated(start):
         return Row(lever="pipeline", reason="nothing_replicated")
     return start.best(
         "pipeline",

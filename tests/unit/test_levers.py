@@ -378,6 +378,15 @@ def test_sglang_shares_attention_by_an_option() -> None:
     assert found["applicable"]
 
 
+def test_groups_of_attention_can_be_stages_as_well() -> None:
+    """4 groups of 2 ranks repeat a latent twice: as 2 stages of 4 ranks they do not."""
+    options = {"enable_dp_attention": True}
+    asked = {**LATENT, "engine": "sglang", "dp": 4, "engine_options": options}
+    found = row("pipeline", **asked)
+    assert found["change"] == {"gpus": 8, "tp": 4, "pp": 2, "dp": 4}
+    assert found["applicable"]
+
+
 def test_heads_that_divide_are_not_repeated() -> None:
     for lever in ("data_parallel", "context_parallel", "pipeline"):
         assert row(lever, **SEVENTY)["reason"] == "nothing_replicated"
@@ -472,6 +481,12 @@ def test_relatives_stand_in(model: str, context: int) -> None:
         assert (catalog.model(name).max_context or 0) >= trained
         assert "vision_config" not in catalog.find(name).config
         assert "quantization_config" not in catalog.find(name).config
+
+
+def test_a_context_beyond_training_asks_no_more_of_relatives() -> None:
+    """OPT 66B was trained for 2,048 tokens, as OPT 30B was."""
+    asked = {"model": "opt-66b", "gpu": "h100", "gpus": 4, "context": 4096}
+    assert row("smaller_model", **asked)["change"]["model"] == "opt-30b"
 
 
 def test_a_config_has_the_relatives_of_its_shape_and_size() -> None:
