@@ -220,6 +220,7 @@ METHODS: Final[Mapping[str, Callable[[Mapping[str, object]], Json]]] = {
 LONG_METHODS: Final[Mapping[str, LongMethod]] = {
     "workload": _with_files("workload.answer", "answer_workload"),
     "reuse": _with_files("reuse.answer", "answer_reuse"),
+    "describe": _with_files("describing", "answer_describe"),
 }
 """Methods that take files, and tell how far they are while they work."""
 

@@ -9,6 +9,11 @@
     │   ├── InputTooLarge       the text is longer than any config
     │   ├── InvalidFile         a file's header states what no such file can hold
     │   ├── TruncatedFile       a file ends before its header does
+    │   ├── UnreadableFile      whoever holds a file does not give its bytes
+    │   ├── ConfigMissing       weights without what model they are of
+    │   ├── FirstPartMissing    a split model without the part that describes it
+    │   ├── SeveralModels       more models at once than can be meant
+    │   ├── NoModelFiles        none of the files describes a model
     │   ├── HubError            the Hugging Face Hub did not give a model
     │   │   ├── HubGated        its terms have to be accepted first
     │   │   ├── HubNotFound     no public repository of that name
@@ -111,6 +116,39 @@ class TruncatedFile(InvalidInput):
     code = "truncated_file"
     sentence = (
         "{file} ends after {bytes} bytes; its header needs at least {needed_bytes}."
+    )
+
+
+class UnreadableFile(InvalidInput):
+    code = "unreadable_file"
+    sentence = "{file} could not be read: {reason}."
+
+
+class ConfigMissing(InvalidInput):
+    code = "config_missing"
+    sentence = (
+        "{files}: weights, but not what model they are of: give the config.json "
+        "beside them as well."
+    )
+
+
+class FirstPartMissing(InvalidInput):
+    code = "first_part_missing"
+    sentence = "{file} is a part of a split model: give {first} beside it as well."
+
+
+class SeveralModels(InvalidInput):
+    code = "several_models"
+    sentence = (
+        "These files are {count} models ({names}): give at most {most} at a time."
+    )
+
+
+class NoModelFiles(InvalidInput):
+    code = "no_model_files"
+    sentence = (
+        "None of {count} files describes a model ({names}): a config.json, .gguf or "
+        ".safetensors file does."
     )
 
 
@@ -358,6 +396,7 @@ WARNINGS: Final[Mapping[str, str]] = {
         "{repo} has no {file} that can be read: its weights are counted from the "
         "config."
     ),
+    "files_left_out": "Left out, for they are no models by themselves: {names}.",
     "log_not_understood": (
         "No line of this was understood. Start-up lines of {engines} are, and messages "
         "that memory ran out."

@@ -39,6 +39,7 @@ MADE = (
     "entry.",
     "error.",
     "field.",
+    "files.kind.",
     "format.",
     "hint.",
     "item.",

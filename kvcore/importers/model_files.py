@@ -12,15 +12,18 @@ from typing import Any, Final
 
 from kvcore.errors import (
     AdapterOnly,
-    InvalidArgument,
+    ConfigMissing,
+    FirstPartMissing,
+    InputTooLarge,
     MissingField,
+    SeveralModels,
     UnsupportedModel,
 )
 from kvcore.importers import gguf_file, safetensors
-from kvcore.importers.byte_source import MAX_READ_BYTES, ByteSource
+from kvcore.importers.byte_source import ByteSource
 from kvcore.importers.gguf import ARCHITECTURE
 from kvcore.importers.gguf_file import GgufHeader
-from kvcore.importers.hf_config import parse
+from kvcore.importers.hf_config import MAX_TEXT_BYTES, parse
 
 CONFIGS: Final = ("config.json", "params.json")
 ADAPTER_CONFIG: Final = "adapter_config.json"
@@ -28,6 +31,8 @@ INDEX: Final = ".safetensors.index.json"
 
 PART: Final = re.compile(r"^(.*)-(\d{5})-of-(\d{5})(\.gguf|\.safetensors)$", re.I)
 MAX_PARTS: Final = 1000
+MAX_NAMED: Final = 4
+"""Files named one by one in an error."""
 
 NO_MODELS: Final[Mapping[str, str]] = {
     "mmproj": "it sees or hears for a model: give the file of the language model",
@@ -43,13 +48,13 @@ def describe(sources: Sequence[ByteSource]) -> dict[str, Any]:
     `model` is a GGUF file's metadata, `model_text` a config's text; `weights`, where
     the files tell, what their headers say of bytes by type.
     """
-    ggufs = [source for source in sources if _is_gguf(source)]
+    ggufs = [source for source in sources if is_gguf(source)]
     if ggufs:
-        return _gguf(ggufs)
-    tensors = [source for source in sources if _is_safetensors(source)]
+        return gguf_params([gguf_file.read_header(source) for source in ggufs])
+    tensors = [source for source in sources if is_safetensors(source)]
     config = _named(sources, *CONFIGS) or _other_json(sources)
     if config is None:
-        raise _without_config(sources, tensors)
+        raise without_config(sources, tensors)
     found: dict[str, Any] = {"model_text": _text(config)}
     index = next((s for s in sources if s.name.lower().endswith(INDEX)), None)
     if index is not None or tensors:
@@ -69,11 +74,11 @@ def parts_of(name: str) -> list[str]:
     ]
 
 
-def _is_gguf(source: ByteSource) -> bool:
+def is_gguf(source: ByteSource) -> bool:
     return source.name.lower().endswith(".gguf") or gguf_file.is_gguf(source)
 
 
-def _is_safetensors(source: ByteSource) -> bool:
+def is_safetensors(source: ByteSource) -> bool:
     return source.name.lower().endswith(".safetensors") or (
         safetensors.is_safetensors(source)
     )
@@ -94,31 +99,34 @@ def _other_json(sources: Sequence[ByteSource]) -> ByteSource | None:
 
 
 def _text(source: ByteSource) -> str:
-    length = min(source.size, MAX_READ_BYTES + 1)
-    return source.read(0, length).decode("utf-8", "replace")
+    if source.size > MAX_TEXT_BYTES:
+        raise InputTooLarge(bytes=source.size, limit=MAX_TEXT_BYTES)
+    return source.read(0, source.size).decode("utf-8", "replace")
 
 
 # GGUF ------------------------------------------------------------------------------
 
 
-def _gguf(sources: Sequence[ByteSource]) -> dict[str, Any]:
-    headers = [gguf_file.read_header(source) for source in sources]
-    models = [header for header in headers if _kind(header) == "model"]
+def gguf_params(headers: Sequence[GgufHeader]) -> dict[str, Any]:
+    """The parameters for the one model of these headers."""
+    models = [header for header in headers if is_model(header)]
     if not models:
-        raise _no_model(headers[0])
+        raise no_model(headers[0])
     metadata = gguf_file.metadata_of(models)
     described = [h for h in models if ARCHITECTURE in h.metadata]
     if not described:
         raise _undescribed(models[0])
     if len(described) > 1:
-        raise InvalidArgument(
-            argument="MODEL",
-            value=", ".join(header.file for header in described[:4]),
-            expected="one model at a time",
-        )
+        names = [header.file for header in described[:MAX_NAMED]]
+        raise SeveralModels(count=len(described), names=names, most=1)
     missing = _missing(models)
     weights = gguf_file.stored_weights(models, missing)
     return {"model": dict(metadata), "weights": weights.to_json()}
+
+
+def is_model(header: GgufHeader) -> bool:
+    """Whether it is a language model's, or a part of one, and nothing beside it."""
+    return _kind(header) == "model"
 
 
 def _kind(header: GgufHeader) -> str:
@@ -128,7 +136,8 @@ def _kind(header: GgufHeader) -> str:
     return stated if isinstance(stated, str) and stated else "model"
 
 
-def _no_model(header: GgufHeader) -> AdapterOnly | UnsupportedModel:
+def no_model(header: GgufHeader) -> AdapterOnly | UnsupportedModel:
+    """Why a file that is no model's is not."""
     kind = _kind(header)
     if kind == "adapter":
         base = header.metadata.get("general.base_model.0.name")
@@ -138,14 +147,12 @@ def _no_model(header: GgufHeader) -> AdapterOnly | UnsupportedModel:
     return UnsupportedModel(model_type=header.file[-200:], reason=reason)
 
 
-def _undescribed(header: GgufHeader) -> InvalidArgument | MissingField:
+def _undescribed(header: GgufHeader) -> FirstPartMissing | MissingField:
     """Only the first file of a split model says what the model is."""
     first = parts_of(header.file)[0]
     if first == header.file:
         return MissingField(field=ARCHITECTURE)
-    return InvalidArgument(
-        argument="MODEL", value=header.file, expected=f"{first} beside it"
-    )
+    return FirstPartMissing(file=header.file, first=first)
 
 
 def _missing(headers: Sequence[GgufHeader]) -> list[str]:
@@ -161,9 +168,10 @@ def _missing(headers: Sequence[GgufHeader]) -> list[str]:
 # Safetensors -----------------------------------------------------------------------
 
 
-def _without_config(
+def without_config(
     sources: Sequence[ByteSource], tensors: Sequence[ByteSource]
-) -> AdapterOnly | InvalidArgument:
+) -> AdapterOnly | ConfigMissing:
+    """What is wrong with files of which none describes a model."""
     adapter = _named(sources, ADAPTER_CONFIG)
     if adapter is not None:
         base = parse(_text(adapter)).get("base_model_name_or_path")
@@ -171,10 +179,7 @@ def _without_config(
     for source in tensors:
         if safetensors.read_header(source).is_adapter:
             return AdapterOnly(file=source.name, base="a model")
-    names = ", ".join(source.name for source in sources[:4])
-    return InvalidArgument(
-        argument="MODEL", value=names or "nothing", expected="a config.json beside it"
-    )
+    return ConfigMissing(files=[source.name for source in sources[:MAX_NAMED]])
 
 
 def _checkpoint(

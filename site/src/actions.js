@@ -2,6 +2,7 @@
 
 import { closed, opened } from "./combobox.js";
 import { fieldOf } from "./fields.js";
+import { createImport } from "./files.js";
 import { readerOf } from "./format.js";
 import { createLookUp } from "./hub.js";
 import { GPU, MODEL } from "./kinds.js";
@@ -11,8 +12,6 @@ import { remember } from "./storage.js";
 
 const PASTE_QUIET = 150;
 const COPIED_SHOWN = 2000;
-/** Files larger than this are not read: no config.json is. kvcore has its own, smaller limit. */
-const FILE_LIMIT = 16 * 2 ** 20;
 
 /** @param {object} app  @param {{render, ask, try: Function, commit: Function, engine, status}} ways */
 export function createActions(app, ways) {
@@ -31,7 +30,23 @@ export function createActions(app, ways) {
   function chooseModel(id) {
     app.combos = { ...app.combos, model: closed };
     app.typed.paste = "";
-    change({ model: id, model_text: null });
+    actions.forgetImport();
+    change({ model: id, model_text: null, weights: null });
+  }
+
+  /** What files gave becomes the scenario: kvcore has read it. */
+  async function adopt(patch) {
+    for (const field of Object.keys(patch)) {
+      delete app.typed[field];
+      delete app.entryErrors[field];
+    }
+    clearTimeout(pasteTimer);
+    app.scenario = { ...app.scenario, ...patch };
+    ask();
+    render();
+    await ways.packConfig();
+    commit({ push: true });
+    render();
   }
 
   function chooseGpu(id) {
@@ -155,6 +170,7 @@ export function createActions(app, ways) {
       app.typed = {};
       app.entryErrors = {};
       app.problems = [];
+      actions.forgetImport();
       change(completeScenario(app.data.default_state));
     },
 
@@ -177,6 +193,7 @@ export function createActions(app, ways) {
     typeConfig(text) {
       app.typed.paste = text;
       app.pasteOpen = true;
+      actions.forgetImport();
       clearTimeout(pasteTimer);
       if (text.trim() === "") {
         app.error = null;
@@ -187,7 +204,7 @@ export function createActions(app, ways) {
     },
     /** The config becomes the scenario only once kvcore has read it. */
     async tryConfig(text) {
-      const candidate = { ...app.scenario, model: null, model_text: text };
+      const candidate = { ...app.scenario, model: null, model_text: text, weights: null };
       const verdict = await attempt(candidate);
       if (verdict === null) return;
       if (verdict.error && ["paste", "model"].includes(fieldOf(verdict.error, candidate))) return;
@@ -202,21 +219,6 @@ export function createActions(app, ways) {
       app.error = null;
       if (app.scenario.model_text !== null) chooseModel(app.lastModel);
       else actions.typeConfig("");
-    },
-    async readFile(file) {
-      if (!file) return;
-      app.pasteOpen = true;
-      if (file.size > FILE_LIMIT) {
-        app.error = { code: "input_too_large", params: { bytes: file.size, limit: FILE_LIMIT } };
-        app.errorScenario = { ...app.scenario, model: null, model_text: "" };
-        render();
-        return;
-      }
-      const text = await file.text();
-      app.typed.paste = text;
-      clearTimeout(pasteTimer);
-      render();
-      await actions.tryConfig(text);
     },
     setDragging(dragging) {
       if (app.dragging === dragging) return;
@@ -278,16 +280,8 @@ export function createActions(app, ways) {
       render();
     },
   };
-  /** A config that was looked up: {} once it is the model, {error} if it cannot be, null if nobody wants it. */
-  async function adopt([config]) {
-    const text = await config.text();
-    await actions.tryConfig(text);
-    if (app.scenario.model_text !== text) return app.error && { error: app.error };
-    app.typed.paste = text;
-    return {};
-  }
-
-  Object.assign(actions, createLookUp(app, { ...ways, importFiles: adopt }));
+  Object.assign(actions, createImport(app, { ...ways, adopt }));
+  Object.assign(actions, createLookUp(app, { ...ways, importFiles: actions.importFiles }));
   app.actions = actions;
   return actions;
 }

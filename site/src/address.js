@@ -51,9 +51,10 @@ export function createAddress({ fixed, onNavigate }) {
     /** Replaces the entry once typing has settled, or adds one at once. */
     update(app, { push = false } = {}) {
       const { scenario, view } = app;
-      const fragment = serialize({ scenario, view, cfg: app.cfgTooLong ? null : app.cfg });
+      const packed = { cfg: app.cfg, files: app.files };
+      const fragment = serialize({ scenario, view, ...(app.cfgTooLong ? {} : packed) });
       app.link = `${pageAddress()}#${fragment}`;
-      mirror()?.setAttribute("content", serialize({ scenario, view: { ...view, embed: false }, cfg: app.cfg }));
+      mirror()?.setAttribute("content", serialize({ scenario, view: { ...view, embed: false }, ...packed }));
       if (push) {
         // The entry that is left keeps what was last typed in it.
         if (timer !== null) write(pending, false);

@@ -45,6 +45,9 @@ export function createApp(data) {
     gpus: createGpus(data.gpus),
     /** The last look-up on the Hugging Face Hub, if any (hub.js). */
     hub: null,
+    /** What files gave, by the text of their model; and what of them is being read or could not be (files.js). */
+    imports: new Map(),
+    importing: null,
 
     /** Text as typed, where it differs from how the page would write it. */
     typed: {},
@@ -67,6 +70,7 @@ export function createApp(data) {
 
     link: "",
     cfg: null,
+    files: null,
     cfgTooLong: false,
     lastModel: data.default_state.model,
     share: {

@@ -1,7 +1,7 @@
 /** Asks kvcore for what the page shows, and lets only the newest answer through. */
 
 import { curvePoints } from "./charts.js";
-import { LINK_DEFAULTS, completeScenario, toParams, toPlanParams } from "./state.js";
+import { LINK_DEFAULTS, completeScenario, modelParams, toParams, toPlanParams } from "./state.js";
 
 const CURVE_QUIET = 60;
 
@@ -58,7 +58,6 @@ export function createCalculator({ call, data }) {
   let planTicket = 0;
   let curveTimer = null;
 
-  const modelKey = (params) => params.model_text ?? params.model;
   const opening = scenarioKey(completeScenario(data.default_state));
   const linked = scenarioKey(completeScenario(LINK_DEFAULTS));
 
@@ -95,18 +94,16 @@ export function createCalculator({ call, data }) {
      */
     async estimate(scenario) {
       const mine = ++ticket;
-      const params = toParams(scenario);
-      const model = modelKey(params);
-      const described = params.model_text === undefined ? { model: params.model } : { model_text: params.model_text };
+      const known = scenario.model_text === null ? shows.get(scenario.model) : undefined;
       try {
         const [estimate, show] = await Promise.all([
           estimated(scenario),
-          shows.get(model) ?? call("show", described, { lane: "show" }),
+          known ?? call("show", modelParams(scenario), { lane: "show" }),
         ]);
         if (mine !== ticket) return null;
         if (estimate.error) return { error: estimate.error };
         if (show.error) return { estimate, show: null };
-        if (params.model_text === undefined) shows.set(model, show);
+        if (scenario.model_text === null) shows.set(scenario.model, show);
         return { estimate, show };
       } catch (error) {
         if (isAbort(error) || mine !== ticket) return null;

@@ -31,6 +31,7 @@ export function embedCode(app) {
   const fragment = serialize({
     scenario: app.scenario,
     cfg: app.cfg,
+    files: app.files,
     view: {
       unit: app.view.unit,
       lang,
@@ -64,6 +65,7 @@ function frameFoot(app) {
   const fragment = serialize({
     scenario: app.scenario,
     cfg: app.cfg,
+    files: app.files,
     view: { unit: app.view.unit, lang: app.t.lang },
   });
   return html`<p class="frame-foot">

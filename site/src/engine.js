@@ -24,7 +24,8 @@ export class EngineError extends Error {
 /**
  * Creates an engine; it starts at the first call, or by `start()`, which also tries again after a failure.
  *
- * `call(method, params, {lane, signal})` resolves with kvcore's answer, errors of kvcore's included.
+ * `call(method, params, {lane, signal, files, onProgress})` resolves with kvcore's answer, errors of kvcore's
+ * included. `files` are [{name, file}], of which kvcore reads what it needs; `onProgress` hears how far it is.
  * A newer call in the same lane supersedes an older one, which then rejects with an "AbortError".
  *
  * @param {object} options
@@ -97,6 +98,10 @@ export function createEngine({payload, onState = () => {}, idleLimit = Infinity}
       pump();
     } else if (message.failed) {
       fail(new EngineError(message.failed.reason, message.failed.detail));
+    } else if (message.progress !== undefined) {
+      if (message.id !== current?.id || current.settled) return;
+      watchCall();
+      current.onProgress?.(JSON.parse(message.progress));
     } else if (message.id === current?.id) {
       if (message.broken) die(message.broken);
       else finish(JSON.parse(message.answer));
@@ -155,12 +160,13 @@ export function createEngine({payload, onState = () => {}, idleLimit = Infinity}
     current = null;
   }
 
-  function call(method, params, {lane, signal} = {}) {
+  function call(method, params, {lane, signal, files, onProgress} = {}) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       if (state.name === 'failed') return reject(new EngineError(state.reason, state.detail));
       if (lane !== undefined) supersede(lane);
-      const entry = {id: ++lastId, request: JSON.stringify({method, params}), lane, settled: false};
+      const request = JSON.stringify({method, params});
+      const entry = {id: ++lastId, request, files, onProgress, lane, settled: false};
       entry.resolve = (value) => settle(entry, resolve, value);
       entry.reject = (error) => settle(entry, reject, error);
       signal?.addEventListener('abort', () => abandon(entry, signal.reason), {once: true});
@@ -196,7 +202,12 @@ export function createEngine({payload, onState = () => {}, idleLimit = Infinity}
       return;
     }
     current = waiting.shift();
-    worker.postMessage({id: current.id, request: current.request});
+    const {id, request, files} = current;
+    worker.postMessage({id, request, files});
+    watchCall();
+  }
+
+  function watchCall() {
     watch(CALL_LIMIT, () => {
       current.reject(new EngineError('timeout', `no answer after ${CALL_LIMIT / 1000} seconds`));
       restart();

@@ -123,7 +123,7 @@ export function createLookUp(app, { call, render, say, importFiles }) {
     const { step, bodies } = followed;
     const files = step.files.map((name) => new File([bodies[name]], name));
     const { repo, revision, commit, page_url, warnings } = step;
-    const verdict = await importFiles(files, { repo, revision });
+    const verdict = await importFiles(files, { origin: { repo, revision } });
     signal.throwIfAborted();
     if (verdict === null) return null;
     return { error: verdict.error, origin: { repo, revision, commit, page_url }, warnings };

@@ -91,11 +91,13 @@ const address = createAddress({ fixed: isFrame, onNavigate: () => open(readNavig
 
 /** Brings address and mirror up to date; `push` adds a step to the history. */
 function commit(how) {
-  if (app.scenario.model_text === null) {
+  const { scenario } = app;
+  if (scenario.model_text === null) {
     app.cfg = null;
-    app.cfgTooLong = false;
-    app.lastModel = app.scenario.model;
+    app.lastModel = scenario.model;
   }
+  if (scenario.weights === null && scenario.draft_model_text === null) app.files = null;
+  if (app.cfg === null && app.files === null) app.cfgTooLong = false;
   address.update(app, how);
 }
 

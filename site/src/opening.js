@@ -2,7 +2,7 @@
 
 import { closed } from "./combobox.js";
 import { MAX_PACKED, pack, unpack } from "./pack.js";
-import { LINK_DEFAULTS, VIEW_DEFAULTS, completeScenario } from "./state.js";
+import { LINK_DEFAULTS, VIEW_DEFAULTS, completeScenario, filesJson, filesOfJson } from "./state.js";
 
 /** Which disclosure holds a field that is not on the first screen. */
 const BOXES = {
@@ -27,6 +27,7 @@ const BOXES = {
     "no_state",
     "checkpoint_interval",
     "encoder_tokens",
+    "draft_model",
   ],
 };
 const SUGGESTIONS = 3;
@@ -41,11 +42,22 @@ async function customModel(packed) {
   }
 }
 
+/** What the link says of files beside the model's text, or the problem with it. */
+async function packedFiles(packed) {
+  if (packed === null) return { given: {}, problems: [] };
+  try {
+    return { given: filesOfJson(await unpack(packed)), problems: [] };
+  } catch {
+    return { given: {}, problems: [{ code: "link_files", params: {} }] };
+  }
+}
+
 /** Puts a parsed link into the app; asks and shows nothing yet. */
 export async function openLink(app, found) {
   const { default_state: opening } = app.data;
   const given = { ...(found.linked ? LINK_DEFAULTS : opening), ...found.scenario };
   const { text, problems } = await customModel(found.cfg);
+  const files = await packedFiles(found.files);
   const model = text === null ? app.resolve(given.model) : null;
   if (text === null && model === null) {
     const suggestions = app.search(given.model).slice(0, SUGGESTIONS);
@@ -53,12 +65,15 @@ export async function openLink(app, found) {
   }
   const catalogModel = model?.id ?? LINK_DEFAULTS.model;
   app.scenario = {
-    ...completeScenario({ ...given, model: text === null ? catalogModel : null }),
+    ...completeScenario({ ...given, ...files.given, model: text === null ? catalogModel : null }),
     model_text: text,
   };
+  // Weights are those of the link's own model alone.
+  if (text === null) app.scenario.weights = null;
+  app.importing = null;
   app.view = { ...VIEW_DEFAULTS, ...found.view };
   app.t = app.translator(app.chooseLanguage(found.view.lang));
-  app.problems = [...found.problems, ...problems];
+  app.problems = [...found.problems, ...problems, ...files.problems];
   app.typed = text === null ? {} : { paste: text };
   app.entryErrors = {};
   app.error = null;
@@ -72,8 +87,11 @@ export async function openLink(app, found) {
   await packConfig(app);
 }
 
-/** Keeps the custom model's short form, which links and saved copies carry. */
+/** Keeps the short form of what files or a text say, which links and saved copies carry. */
 export async function packConfig(app) {
-  app.cfg = app.scenario.model_text === null ? null : await pack(app.scenario.model_text);
-  app.cfgTooLong = app.cfg !== null && app.cfg.length > MAX_PACKED;
+  const { scenario } = app;
+  const files = filesJson(scenario);
+  app.cfg = scenario.model_text === null ? null : await pack(scenario.model_text);
+  app.files = files === null ? null : await pack(files);
+  app.cfgTooLong = [app.cfg, app.files].some((packed) => packed !== null && packed.length > MAX_PACKED);
 }

@@ -68,6 +68,7 @@ const PLAN = {
   reserve_bytes: natural,
   pool_bytes: natural,
   shared_prefix: natural,
+  draft_model: text,
 };
 const FIELDS = { ...SCENARIO, ...PLAN };
 /** What only the logical bytes depend on: a plan has no such setting. */
@@ -88,22 +89,36 @@ const OPTION = "option.";
 
 export const VIEW_DEFAULTS = { lang: null, theme: null, unit: "gib", embed: false, view: "full" };
 
+/** What only files, or a text, can say: of the model, and of one that drafts for it. */
+const NO_FILES = { model_text: null, weights: null, draft_model_text: null, draft_weights: null };
+
 /** The build's default scenario, with every field present. */
 export function completeScenario(given) {
-  const scenario = { model_text: null, engine_options: {} };
+  const scenario = { ...NO_FILES, engine_options: {} };
   for (const key of Object.keys(FIELDS)) scenario[key] = null;
   Object.assign(scenario, { no_state: false, draft: false }, given);
   scenario.engine_options = { ...(given.engine_options ?? {}) };
   return scenario;
 }
 
+/** The api's parameters that say which model is meant, with the weights its files have. */
+export function modelParams({ model, model_text: text, weights }) {
+  if (text === null) return { model };
+  return weights === null ? { model_text: text } : { model_text: text, weights };
+}
+
+/** The same of a draft model. */
+const draftParams = ({ draft_model_text: text, draft_weights: weights }) =>
+  Object.fromEntries(
+    Object.entries(modelParams({ model: null, model_text: text, weights })).map(([key, value]) => [`draft_${key}`, value]),
+  );
+
 /** The api's parameters of some keys: what is not said is not sent. */
 function said(scenario, keys) {
-  const params = {};
-  if (scenario.model_text !== null) params.model_text = scenario.model_text;
+  const params = modelParams(scenario);
   for (const key of keys) {
     const value = scenario[key] ?? null;
-    if (key === "model" && scenario.model_text !== null) continue;
+    if (key === "model") continue;
     if (value === null || value === false) continue;
     if (key === "engine_version" && scenario.engine === null) continue;
     params[key] = value;
@@ -125,19 +140,52 @@ export const toParams = (scenario) =>
 export function toPlanParams(scenario) {
   if (!scenario.gpu) return null;
   const keys = Object.keys(FIELDS).filter((key) => !NOT_PLANNED.includes(key));
-  return Object.fromEntries(
-    Object.entries(said(scenario, keys)).map(([key, value]) => [PLAN_NAMES[key] ?? key, value]),
-  );
+  const params = said(scenario, keys);
+  if (scenario.draft_model_text !== null) Object.assign(params, draftParams(scenario));
+  return Object.fromEntries(Object.entries(params).map(([key, value]) => [PLAN_NAMES[key] ?? key, value]));
 }
 
 const encode = (value) => encodeURIComponent(value).replace(/%2F/g, "/").replace(/%3A/g, ":").replace(/%2C/g, ",");
 const written = (value) => (value === true ? "1" : value === false ? "0" : String(value));
 
+/** What came from files beside the model's text, as links carry it; null where nothing did. */
+export function filesJson({ weights, draft_model_text: text, draft_weights }) {
+  const brief = (stored) => {
+    if (stored === null) return null;
+    const { by_type, ...rest } = stored;
+    return rest;
+  };
+  if (weights === null && text === null) return null;
+  return JSON.stringify({
+    ...(weights === null ? {} : { weights: brief(weights) }),
+    ...(text === null ? {} : { draft_model_text: text, draft_weights: brief(draft_weights) }),
+  });
+}
+
+/** The same, read again. @throws for what is no such text */
+export function filesOfJson(json) {
+  const given = JSON.parse(json);
+  const objectOrNull = (value) => {
+    if (value === undefined || value === null) return null;
+    if (!isPlain(value)) throw new TypeError("not an object");
+    return value;
+  };
+  const text = objectOrNull(given).draft_model_text ?? null;
+  if (text !== null && typeof text !== "string") throw new TypeError("not a text");
+  return {
+    weights: objectOrNull(given.weights),
+    draft_model_text: text,
+    draft_weights: text === null ? null : objectOrNull(given.draft_weights),
+  };
+}
+
+const isPlain = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
 /**
  * The fragment without its "#".
- * @param {string|null} cfg the packed config.json of a custom model
+ * @param {{cfg: string|null, files: string|null}} [packed] the model's text, and what files gave beside it
  */
-export function serialize({ scenario, view, cfg = null }) {
+export function serialize({ scenario, view, cfg = null, files = null }) {
   const pairs = [];
   for (const key of Object.keys(scenario.gpu ? FIELDS : SCENARIO)) {
     if (key === "model" && cfg !== null) continue;
@@ -153,6 +201,7 @@ export function serialize({ scenario, view, cfg = null }) {
     if (value !== undefined && value !== null && value !== fallback) pairs.push([key, written(value)]);
   }
   if (cfg !== null) pairs.push(["cfg", cfg]);
+  if (files !== null) pairs.push(["files", files]);
   pairs.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   return [`v=${VERSION}`, ...pairs.map(([key, value]) => `${encode(key)}=${encode(value)}`)].join("&");
 }
@@ -160,10 +209,10 @@ export function serialize({ scenario, view, cfg = null }) {
 /**
  * Reads a fragment. Never throws: what it can't use is returned as `problems`.
  * `linked` tells whether it states a scenario at all, if only by its version.
- * @returns {{scenario: object, view: object, cfg: string|null, problems: Array<{code: string, params: object}>, empty: boolean, linked: boolean}}
+ * @returns {{scenario: object, view: object, cfg: string|null, files: string|null, problems: Array<{code: string, params: object}>, empty: boolean, linked: boolean}}
  */
 export function parse(fragment) {
-  const found = { scenario: {}, view: {}, cfg: null, problems: [], empty: true, linked: false };
+  const found = { scenario: {}, view: {}, cfg: null, files: null, problems: [], empty: true, linked: false };
   const source = fragment.replace(/^[#?]/, "");
   if (!source.includes("=")) return found;
   const options = new Map();
@@ -177,8 +226,8 @@ export function parse(fragment) {
     if (key === "v") {
       if (raw !== String(VERSION))
         found.problems.push({ code: "link_version", params: { value: raw, expected: VERSION } });
-    } else if (key === "cfg") {
-      found.cfg = raw;
+    } else if (key === "cfg" || key === "files") {
+      found[key] = raw;
     } else if (key.startsWith(OPTION) && key.length > OPTION.length) {
       options.set(key.slice(OPTION.length), raw);
     } else {

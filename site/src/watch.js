@@ -1,8 +1,10 @@
 /** What happens to the page without anybody touching an input. */
 
+import { dropped } from "./files.js";
+
 const NARROWEST_CHART = 200;
 
-/** A file dragged over the page may be dropped anywhere on it. */
+/** Files and folders dragged over the page may be dropped anywhere on it. */
 export function watchDragging(actions) {
   const carriesFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   window.addEventListener("dragover", (event) => {
@@ -17,7 +19,7 @@ export function watchDragging(actions) {
     if (!carriesFile(event)) return;
     event.preventDefault();
     actions.setDragging(false);
-    actions.readFile(event.dataTransfer.files[0]);
+    actions.importDropped(dropped(event.dataTransfer));
   });
 }
 

@@ -1,7 +1,9 @@
 // Runs inside the worker: unpacks the engine's parts, starts Python, then answers one request after the other.
 //
-// From the page:  {start: {wasm, stdlib, kvcore}} (bytes, or packed text), then {id, request} (JSON text).
-// To the page:    {stage}, {ready: true}, {failed: {reason, detail}}, {id, answer} (JSON text), {id, broken}.
+// From the page:  {start: {wasm, stdlib, kvcore}} (bytes, or packed text), then {id, request, files} (JSON text, and
+//                 [{name, file}] where the request is about files: they are read in slices, never as a whole).
+// To the page:    {stage}, {ready: true}, {failed: {reason, detail}}, {id, progress} and {id, answer} (JSON text),
+//                 {id, broken}.
 import createPyodideModule from 'pyodide/pyodide.asm.mjs';
 import {info} from 'pyodide/pyodide-lock.json';
 import {loadPyodide} from 'pyodide/pyodide.mjs';
@@ -16,11 +18,36 @@ import sys, zipfile
 zipfile.ZipFile('/kvcore.whl').extractall('/packages')
 sys.path.insert(0, '/packages')
 `;
+// What comes back from JavaScript is copied into Python at once: nothing of it is left to be destroyed.
+const ANSWER = `
+from kvcore.api import respond
+from pyodide.ffi import JsException
 
+<<<<<<< HEAD
 // The page may ask one host when somebody clicks; what runs here asks nobody.
 for (const way of ['XMLHttpRequest', 'WebSocket', 'EventSource', 'WebTransport']) delete globalThis[way];
 
 let respond;
+=======
+def source_of(file):
+    from kvcore.importers.byte_source import ByteSource
+
+    def read(offset, length):
+        try:
+            return file.read(offset, length).to_bytes()
+        except JsException as error:
+            raise OSError(error.message) from None
+
+    return ByteSource(name=file.name, size=file.size, read=read)
+
+def answer(request, files, tell):
+    return respond(request, [source_of(file) for file in files], tell)
+
+answer
+`;
+
+let answer;
+>>>>>>> 222dcbf (Read any model file on the page, in slices, in the worker)
 
 self.onmessage = async ({data}) => {
   if (data.start) {
@@ -28,11 +55,24 @@ self.onmessage = async ({data}) => {
     return;
   }
   try {
-    postMessage({id: data.id, answer: respond(data.request)});
+    postMessage({id: data.id, answer: ask(data)});
   } catch (error) {
     postMessage({id: data.id, broken: String(error)});
   }
 };
+
+function ask({id, request, files = []}) {
+  return answer(request, files.map(readable), (progress) => postMessage({id, progress}));
+}
+
+function readable({name, file}) {
+  const reader = new FileReaderSync();
+  return {
+    name,
+    size: file.size,
+    read: (offset, length) => new Uint8Array(reader.readAsArrayBuffer(file.slice(offset, offset + length))),
+  };
+}
 
 async function start(parts) {
   let reason = 'blocked';
@@ -49,7 +89,7 @@ async function start(parts) {
     postMessage({stage: 'kvcore'});
     python.FS.writeFile('/kvcore.whl', kvcore);
     python.runPython(INSTALL);
-    respond = python.pyimport('kvcore.api').respond;
+    answer = python.runPython(ANSWER);
     return {ready: true};
   } catch (error) {
     return {failed: {reason, detail: String(error)}};

@@ -25,7 +25,7 @@ import time
 
 import pyodide_js
 
-def respond(text):
+def respond(text, files=(), progress=None):
     request = json.loads(text)
     if request["method"] == "raise":
         raise RuntimeError("scripted")

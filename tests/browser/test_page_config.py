@@ -151,7 +151,7 @@ class TestFiles:
 
     def test_dropped_nonsense(self, live: Page) -> None:
         live.evaluate(DROP, "\x00\x01binary")
-        expect_message(live, "paste", "This is not JSON")
+        expect(live.locator("#model-files")).to_contain_text("This is not JSON")
         expect_answer(live, **DEFAULT_TOTAL)
 
     def test_chosen(self, live: Page, tmp_path: Path) -> None:
@@ -161,10 +161,10 @@ class TestFiles:
         expect_total(live, total())
 
     def test_too_large_to_be_a_config(self, live: Page, tmp_path: Path) -> None:
-        file = tmp_path / "model.safetensors.json"
+        file = tmp_path / "model.json"
         file.write_bytes(b" " * (17 * 2**20))
         live.locator("#config-file").set_input_files(file)
-        expect_message(live, "paste", "This is 17.0 MiB")
+        expect(live.locator("#model-files")).to_contain_text("This is 17.0 MiB")
         expect_answer(live, **DEFAULT_TOTAL)
 
 

@@ -65,6 +65,7 @@ ARROWS: Final = {
     "planning": "errors params listing pooling deployment engines plan scenario "
     "scenario_params",
     "listing": "errors params catalog model formats engines accelerators",
+    "describing": "errors importers listing params reading",
     "evidence": "errors datafiles params",
     "api": "errors params listing scenario_params pooling planning evidence catalog "
     "importers parameters model estimate formula formats engines "
@@ -108,7 +109,7 @@ ON_THE_NETWORK: Final[dict[str, set[str]]] = {
 MAX_LINES: Final = 350
 
 LONGER: Final[dict[str, tuple[int, str]]] = {
-    "errors.py": (450, "a class for every error, a sentence for every warning"),
+    "errors.py": (520, "a class for every error, a sentence for every warning"),
 }
 """Module -> how long it may be, and why."""
 

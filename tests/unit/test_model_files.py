@@ -207,7 +207,7 @@ class TestGguf:
 
     def test_one_model_at_a_time(self) -> None:
         sources = [in_memory(gguf_bytes(), name) for name in ("a.gguf", "b.gguf")]
-        with pytest.raises(ValueError, match="one model at a time"):
+        with pytest.raises(ValueError, match="at most 1 at a time"):
             describe(sources)
 
     def test_metadata_alone_need_their_weights_for_a_plan(self) -> None:
@@ -392,9 +392,7 @@ class TestFolders:
         write(tmp_path / "gpt2", config__json=llama())
         assert answer_of(capsys, "show", "gpt2")["facts"]["num_layers"] == 4
 
-    @pytest.mark.parametrize(
-        "name", ["", "no.gguf", "no.safetensors", "no.json", "model.safetensors"]
-    )
+    @pytest.mark.parametrize("name", ["", "no.gguf", "no.safetensors", "no.json"])
     def test_what_is_not_there(
         self, capsys: Capture, tmp_path: Path, name: str
     ) -> None:
@@ -402,6 +400,12 @@ class TestFolders:
         error = check_refused(capsys, "show", str(tmp_path / name))
         assert error["code"] == "invalid_argument"
         assert error["params"]["argument"] == "MODEL"
+
+    def test_weights_alone(self, capsys: Capture, tmp_path: Path) -> None:
+        write(tmp_path, model__safetensors=packed(header_json({"a": ("BF16", [1])})))
+        error = check_refused(capsys, "show", str(tmp_path / "model.safetensors"))
+        assert error["code"] == "config_missing"
+        assert error["params"] == {"files": ["model.safetensors"]}
 
     def test_names_of_parts(self) -> None:
         assert parts_of("a-00002-of-00003.gguf") == [

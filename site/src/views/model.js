@@ -8,6 +8,7 @@ import { lookUpOf, pending } from "../hub.js";
 import { MODEL } from "../kinds.js";
 import { attentionName } from "../messages.js";
 import { layerKinds, messages } from "./fields.js";
+import { modelFiles } from "./files.js";
 import { hubStatus } from "./hub.js";
 
 /** A number all layers agree on, or null. */
@@ -67,10 +68,10 @@ export function pasteBox(app, actions) {
           >${t("paste.choose")}<input
             id="config-file"
             type="file"
+            multiple
             class="visually-hidden"
-            accept=".json,application/json,text/plain"
             @change=${(event) => {
-              actions.readFile(event.target.files[0]);
+              actions.importFiles([...event.target.files]);
               event.target.value = "";
             }}
         /></label>
@@ -90,6 +91,7 @@ export function modelInput(app, actions) {
     })}
     ${hubStatus(app, actions)}
     <p id="model-hint" class="hint model-facts">${modelFacts(app)}</p>
+    ${modelFiles(app)}
     ${model.lines}
   </div>`;
 }

@@ -232,6 +232,7 @@ function certainties(app, plan) {
   }
   const { source, total_bytes: total } = plan.weights;
   if (source === "checkpoint") exact.push(t("sure.weights_checkpoint", { bytes: text(total) }));
+  else if (source === "file") exact.push(t("sure.weights_file", { bytes: text(total) }));
   else if (source === "given") given.push(t("sure.weights_given", { bytes: text(total) }));
   else estimate.push(t("sure.weights", { bytes: text(total), format: formatName(t, plan.formats.weights) }));
   const { host_bytes: host } = plan.weights;
