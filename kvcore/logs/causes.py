@@ -12,6 +12,7 @@ from kvcore.logs.changes import Case, Hypothesis
 from kvcore.logs.facts import UNITS, Fact, Value
 from kvcore.logs.hypotheses import hypotheses
 from kvcore.logs.requests import Asker, Query, Request
+from kvcore.params import MODEL
 
 Json = dict[str, Any]
 
@@ -246,9 +247,7 @@ def _asked_cells(query: Query, request: Request, asker: Asker) -> Cause | None:
         isinstance(context, int) and request.options.get("n_seq_max", 1) == 1
     ):
         return None
-    params = {
-        k: request.params[k] for k in ("model", "model_text") if k in request.params
-    }
+    params = {k: request.params[k] for k in MODEL if k in request.params}
     kept = request.options.get("type_k", "f16")
     for step in (32, 1):
         cells = -(-context // step) * step

@@ -9,15 +9,15 @@ from typing import Any, Final, Literal
 
 from kvcore.logs.facts import UNITS, Fact, Value
 from kvcore.logs.names import Ask
+from kvcore.params import MODEL
 
 Json = dict[str, Any]
 Method = Literal["estimate", "pool", "plan"]
 
-_ESTIMATE: Final = frozenset(
-    {"model", "model_text", "kv_format", "state_format", "engine", "engine_version",
-     "engine_options", "tp", "pp", "dcp",
-     "block_tokens", "tokens", "sequences", "draft"}
-)  # fmt: skip
+_ESTIMATE: Final = MODEL | {
+    "kv_format", "state_format", "engine", "engine_version", "engine_options", "tp",
+    "pp", "dcp", "block_tokens", "tokens", "sequences", "draft",
+}  # fmt: skip
 _POOL: Final = _ESTIMATE - {"tokens", "sequences", "draft"} | {
     "context",
     "gpu",
@@ -69,7 +69,7 @@ class Request:
         return replace(self, options={k: v for k, v in merged.items() if v is not None})
 
     def with_model(self, model: Mapping[str, object]) -> Request:
-        kept = {k: v for k, v in self.params.items() if k != "model_text"}
+        kept = {k: v for k, v in self.params.items() if k not in MODEL}
         return replace(self, params={**kept, "model": model})
 
     @property

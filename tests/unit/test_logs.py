@@ -362,6 +362,15 @@ def test_the_model_given_wins() -> None:
     assert all(found["agrees"] for found in answer["comparisons"])
 
 
+def test_the_model_given_may_be_edited() -> None:
+    """Half the layers: twice the tokens, which no other cause has to explain."""
+    edited = {"model": "qwen3-8b", "edits": {"num_hidden_layers": 18}}
+    text = VLLM.replace("46,368", "92,736").replace("2.83x", "5.66x")
+    answer = explain(text, **edited)
+    assert all(found["agrees"] for found in answer["comparisons"])
+    assert not all(found["agrees"] for found in explain(text)["comparisons"])
+
+
 def test_refusals() -> None:
     assert refusal("log")["code"] == "missing_field"
     assert refusal("log", text=7)["code"] == "invalid_argument"
