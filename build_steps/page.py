@@ -13,6 +13,7 @@ The template (site/templates/index.html.j2) is given:
   options         the answer of `options`
   gpus            the accelerators of `gpus`, what the page shows of them
   weight_formats  the ids of weight formats
+  log_bytes       how much is read of a log's beginning and of its end
   answers, plans  every catalog model's `estimate` and `plan` at the default scenario,
                   by id; a plan may be a refusal
   linked_answers  the same `estimate` at what a link of version 1 takes for granted
@@ -40,6 +41,7 @@ from markupsafe import Markup
 from build_steps.engine import bundle
 from build_steps.tools import SITE, BuildError
 from kvcore import api
+from kvcore.files import LOG_BYTES
 from kvcore.hub_names import ENDPOINT
 from kvcore.weights import WEIGHT_FORMATS
 
@@ -94,6 +96,7 @@ def page(payloads: Mapping[str, str]) -> str:
         "options": answer("options", {}),
         "gpus": gpus(),
         "weight_formats": list(WEIGHT_FORMATS),
+        "log_bytes": LOG_BYTES,
         "answers": {model: estimate(model) for model in models},
         "plans": {model: plan(model) for model in models},
         "linked_answers": {

@@ -44,6 +44,7 @@ MADE = (
     "hint.",
     "item.",
     "kind.",
+    "log.unit_",
     "lever.",
     "lever_reason.",
     "lever_risk.",

@@ -136,13 +136,20 @@ export function createActions(app, ways) {
       delete app.entryErrors[field];
       change({ [field]: blank ? null : value }, { push: false });
     },
-    /** Several fields at once, as an answer proposes them. */
-    fill(patch) {
+    /** Several fields at once, as an answer proposes them; a model among them by its id or its text. */
+    async fill(patch) {
       for (const field of Object.keys(patch)) {
         delete app.typed[field];
         delete app.entryErrors[field];
       }
-      change(patch);
+      if (patch.model_text !== undefined) app.typed.paste = patch.model_text ?? "";
+      if (!patch.model_text) {
+        change(patch);
+        return;
+      }
+      app.scenario = { ...app.scenario, ...patch };
+      await ways.packConfig();
+      change({});
     },
     /** The fewest GPUs with a split that holds the scenario on them: kvcore is asked until one does. */
     async fillFewestGpus(gpus) {

@@ -1,6 +1,7 @@
 /** Everything the page knows: what is asked, what is answered, what is open. Views only read it. */
 
 import { closed } from "./combobox.js";
+import { emptyLog } from "./logs.js";
 import { createTranslator, preferredLanguage } from "./i18n.js";
 import { fileName } from "./save.js";
 import { createGpus } from "./gpus.js";
@@ -64,6 +65,7 @@ export function createApp(data) {
     pasteOpen: false,
     open: { rules: false, parallel: false, more: false },
     dragging: false,
+    log: emptyLog,
     answerHidden: false,
     chartWidth: 720,
     saved: location.protocol === "file:",

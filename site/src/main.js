@@ -10,6 +10,7 @@ import { revealActive } from "./combobox.js";
 import { readData } from "./data.js";
 import { announceHeight } from "./embed.js";
 import { createEngine } from "./engine.js";
+import { createLogs } from "./logs.js";
 import { openLink, packConfig } from "./opening.js";
 import { page } from "./page.js";
 import { VIEW_DEFAULTS } from "./state.js";
@@ -99,6 +100,7 @@ function commit(how) {
   if (scenario.weights === null && scenario.draft_model_text === null) app.files = null;
   if (app.cfg === null && app.files === null) app.cfgTooLong = false;
   address.update(app, how);
+  logs.scenarioChanged();
 }
 
 async function open(found) {
@@ -122,6 +124,9 @@ const actions = createActions(app, {
   applyTheme,
   packConfig: () => packConfig(app),
 });
+
+const logs = createLogs(app, { render, call, say, fill: actions.fill, showAnswer: actions.showAnswer });
+Object.assign(actions, logs.actions);
 
 /** Empties the static page; the result puts back what was typed into it, and the focus. */
 function takeOver() {

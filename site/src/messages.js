@@ -11,6 +11,7 @@ function readable(t, params, unit) {
   for (const [name, value] of Object.entries(params ?? {})) {
     if (typeof value === "number" && /bytes|limit|ram/.test(name)) shown[name] = bytesText(value, unit);
     else if (typeof value === "number") shown[name] = Number.isInteger(value) ? integer(value) : String(value);
+    else if (name === "engines") shown[name] = value.map(engineName).join(", ");
     else if (Array.isArray(value)) shown[name] = value.map(String).join(", ") || t("list.none");
     else if (name === "argument" && PARALLEL.has(value)) shown[name] = value.toUpperCase();
     else if (name === "engine") shown[name] = engineName(value);
@@ -62,6 +63,8 @@ const ENGINES = {
   lm_studio: "LM Studio",
   transformers: "Transformers",
   mlx: "MLX",
+  tgi: "TGI",
+  lmdeploy: "LMDeploy",
 };
 
 /** An engine by the name its makers write. */

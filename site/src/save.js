@@ -1,8 +1,17 @@
 /** The page as a file that opens with the present scenario. */
 
-/** Everything in the document, payload included, is the page; the scenario is in its meta element. */
+/**
+ * Everything in the document, payload included, is the page; the scenario is in its meta element.
+ * What is marked as private is nobody else's: it is taken out meanwhile.
+ */
 export function documentText() {
-  return `<!doctype html>\n${document.documentElement.outerHTML}\n`;
+  const taken = [...document.querySelectorAll("[data-private]")].map((node) => [node, document.createComment("")]);
+  for (const [node, stand] of taken) node.replaceWith(stand);
+  try {
+    return `<!doctype html>\n${document.documentElement.outerHTML}\n`;
+  } finally {
+    for (const [node, stand] of taken) stand.replaceWith(node);
+  }
 }
 
 /**

@@ -168,6 +168,7 @@ export function engineLines(app, actions) {
       </button>
     </p>
     <pre id="log-lines" tabindex="0">${text}</pre>
+    <p><button type="button" class="link-button" @click=${actions.openLog}>${t("log.heading")}</button></p>
   </div>`;
 }
 
