@@ -23,12 +23,6 @@ const ANSWER = `
 from kvcore.api import respond
 from pyodide.ffi import JsException
 
-<<<<<<< HEAD
-// The page may ask one host when somebody clicks; what runs here asks nobody.
-for (const way of ['XMLHttpRequest', 'WebSocket', 'EventSource', 'WebTransport']) delete globalThis[way];
-
-let respond;
-=======
 def source_of(file):
     from kvcore.importers.byte_source import ByteSource
 
@@ -46,8 +40,10 @@ def answer(request, files, tell):
 answer
 `;
 
+// The page may ask one host when somebody clicks; what runs here asks nobody.
+for (const way of ['XMLHttpRequest', 'WebSocket', 'EventSource', 'WebTransport']) delete globalThis[way];
+
 let answer;
->>>>>>> 222dcbf (Read any model file on the page, in slices, in the worker)
 
 self.onmessage = async ({data}) => {
   if (data.start) {
