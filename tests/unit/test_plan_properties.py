@@ -112,10 +112,10 @@ def test_the_longest_context_fits_and_a_longer_does_not(scenario: Scenario) -> N
 @given(scenarios())
 def test_the_verdict_is_the_comparison(scenario: Scenario) -> None:
     found = plan(scenario)
-    over = found.allocated_bytes > found.rank.pool_bytes
+    over = found.needed_bytes > found.rank.pool_bytes
     assert (found.verdict == "does_not_fit") == over
     if not over:
-        tight = found.allocated_bytes * 10 > found.rank.pool_bytes * 9
+        tight = found.needed_bytes * 10 > found.rank.pool_bytes * 9
         assert (found.verdict == "tight") == tight
         assert found.max_requests >= scenario.concurrency
         assert found.max_context >= scenario.context
