@@ -42,7 +42,7 @@ def wheel() -> tuple[str, bytes]:
     """Name and bytes of the kvcore wheel: the same sources, the same bytes."""
     sources = package_sources(ROOT)
     contents = {name: path.read_bytes() for name, path in sources.items()}
-    packed = _cached("wheel", contents, lambda: _build_wheel(sources))
+    packed = cached("wheel", contents, lambda: _build_wheel(sources))
     with zipfile.ZipFile(BytesIO(packed)) as archive:
         folder = next(name for name in archive.namelist() if ".dist-info/" in name)
     return f"{folder.split('.dist-info/')[0]}-py3-none-any.whl", packed
@@ -118,7 +118,7 @@ def stdlib() -> bytes:
         "script": COMPILE_STDLIB.read_bytes(),
         "modules": " ".join(modules).encode(),
     }
-    return _cached("stdlib", inputs, lambda: _compile_stdlib(modules))
+    return cached("stdlib", inputs, lambda: _compile_stdlib(modules))
 
 
 def _compile_stdlib(modules: list[str]) -> bytes:
@@ -199,7 +199,8 @@ def host(path: Path) -> str:
     return f"/host{path.resolve().as_posix()}"
 
 
-def _cached(kind: str, inputs: Mapping[str, bytes], make: Callable[[], bytes]) -> bytes:
+def cached(kind: str, inputs: Mapping[str, bytes], make: Callable[[], bytes]) -> bytes:
+    """What `make` returned for these very inputs, now or before."""
     target = cache_file(kind, inputs)
     if not target.is_file():
         _store(target, make())

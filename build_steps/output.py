@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from build_steps import engine
-from build_steps.page import answer, page, render
+from build_steps.page import page, render
+from build_steps.static_pages import static_pages
 from build_steps.tools import ROOT, say
 
 DIST = ROOT / "dist"
@@ -19,19 +19,22 @@ DIST = ROOT / "dist"
 def build(base_url: str = "") -> None:
     """Writes dist/ from the sources."""
     wheel_name, wheel = engine.wheel()
-    index = page(engine.payloads(wheel)).encode()
+    address = folder_url(base_url) if base_url else ""
+    index = page(engine.payloads(wheel), address).encode()
+    others = static_pages(address)
     files = {
         "index.html": index,
         wheel_name: wheel,
-        "catalog.json": json.dumps(answer("models", {}), ensure_ascii=False).encode(),
+        **others,
         "404.html": render("404.html.j2", {"home": base_url or "./"}).encode(),
         "robots.txt": robots(base_url).encode(),
         ".nojekyll": b"",
-        **({"sitemap.xml": sitemap(base_url).encode()} if base_url else {}),
+        **({"sitemap.xml": sitemap(base_url, others).encode()} if base_url else {}),
     }
     write(DIST, {**files, "SHA256SUMS": checksums(files).encode()})
     wire = len(gzip.compress(index, 6))
-    say(f"Wrote dist/: index.html has {len(index):,} bytes, {wire:,} over the wire.")
+    say(f"Wrote dist/: index.html has {len(index):,} bytes, {wire:,} over the wire;")
+    say(f"{len(files)} files in all.")
 
 
 def robots(base_url: str) -> str:
@@ -39,12 +42,15 @@ def robots(base_url: str) -> str:
     return f"{rules}Sitemap: {folder_url(base_url)}sitemap.xml\n" if base_url else rules
 
 
-def sitemap(base_url: str) -> str:
+def sitemap(base_url: str, files: Iterable[str]) -> str:
+    """The home page and every other page among the files."""
+    pages = ["", *sorted(name for name in files if name.endswith(".html"))]
+    home = folder_url(base_url)
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
-        f"  <url><loc>{folder_url(base_url)}</loc></url>\n"
-        "</urlset>\n"
+        + "".join(f"  <url><loc>{home}{page}</loc></url>\n" for page in pages)
+        + "</urlset>\n"
     )
 
 

@@ -19,6 +19,7 @@ The template (site/templates/index.html.j2) is given:
   linked_answers  the same `estimate` at what a link of version 1 takes for granted
   payloads        the engine's parts as base64 text, by name; each to be written as
                   `<script type="text/plain" id="payload-NAME">`, last in the body
+  home            the address of the published site, or nothing
   version, build_hash, catalog_date
 
 Data blocks are written with `|tojson`.
@@ -31,6 +32,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from build_steps import wording
 from build_steps.engine import bundle
 from build_steps.tools import SITE, BuildError
 from kvcore import api
@@ -80,8 +83,8 @@ PLOT_STYLE_HASH = "sha256-jSYQUrW7J0b3jPqhZP9C2Xh1PyJKHKXd4s0fpGGKrww="
 TRUSTED_TYPES_POLICIES = "lit-html kvcore"
 
 
-def page(payloads: Mapping[str, str]) -> str:
-    """The text of index.html."""
+def page(payloads: Mapping[str, str], home: str = "") -> str:
+    """The text of index.html, to be found at `home` if that is known."""
     script = bundle(SITE / "src" / "main.js", "--format=iife").decode()
     style = bundle(SITE / "styles" / "main.css").decode()
     catalog = answer("models", {})
@@ -113,6 +116,7 @@ def page(payloads: Mapping[str, str]) -> str:
         "script": inline(script, "script"),
         "style": inline(style, "style"),
         "payloads": payloads,
+        "home": home,
         "build_hash": build_hash(parts),
     }
     text = render("index.html.j2", context)
@@ -233,7 +237,13 @@ def template_text() -> str:
 
 
 def render(template: str, context: Mapping[str, object]) -> str:
-    environment = Environment(
+    return environment().get_template(template).render(context)
+
+
+@cache
+def environment() -> Environment:
+    """The templates, with numbers written as the page's script writes them."""
+    found = Environment(
         loader=FileSystemLoader(SITE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -241,8 +251,19 @@ def render(template: str, context: Mapping[str, object]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.policies["json.dumps_kwargs"] = {
+    found.policies["json.dumps_kwargs"] = {
         "separators": (",", ":"),
         "ensure_ascii": False,
     }
-    return environment.get_template(template).render(context)
+    for write in (
+        wording.integer,
+        wording.scaled,
+        wording.bytes_text,
+        wording.percent,
+        wording.tokens_short,
+        wording.parameter_count,
+        wording.pieces,
+        wording.engine_name,
+    ):
+        found.filters[write.__name__] = write
+    return found

@@ -144,7 +144,7 @@ class TestOutput:
             "https://a.example/b"
         )
         assert "<loc>https://a.example/b/</loc>" in output.sitemap(
-            "https://a.example/b/"
+            "https://a.example/b/", ["index.txt"]
         )
 
     def test_writing_replaces_the_folder(self, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from playwright.sync_api import BrowserContext, FrameLocator, Page, Route, expect
 
+from build_steps.tools import SITE
 from kvcore import api
 
 START_LIMIT = 90_000
@@ -17,6 +18,15 @@ REPORT_VIOLATIONS = """
 addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy violation: ${event.violatedDirective} ${event.blockedURI}`));
 """
+
+AXE = SITE / "node_modules" / "axe-core" / "axe.min.js"
+RUN_AXE = """async () => {
+  const values = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+  const runOnly = {type: "tag", values: [...values, "best-practice"]};
+  const {violations} = await axe.run(document, {runOnly});
+  return violations.flatMap(({id, nodes}) =>
+    nodes.map(({target, failureSummary}) => `${id}: ${target} ${failureSummary}`));
+}"""
 
 OpenPage = Callable[..., Page]
 
@@ -99,3 +109,10 @@ def expect_live(
     fill(page, "sequences", params.get("sequences", 1))
     total = estimated_bytes(model=model, tokens=tokens, **params)
     expect_total(page, total, START_LIMIT)
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds wrong with the page as it is."""
+    page.evaluate(AXE.read_text("utf-8"))
+    found: list[str] = page.evaluate(RUN_AXE)
+    return found

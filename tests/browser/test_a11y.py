@@ -5,28 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from browser_support import START_LIMIT, OpenPage, estimated_bytes, expect_total
+from browser_support import (
+    START_LIMIT,
+    OpenPage,
+    estimated_bytes,
+    expect_total,
+    violations,
+)
 from page_support import DEFAULT_TOTAL, expect_answer, go, live_page
 from playwright.sync_api import Browser, Page, Route, expect
 
 from build_steps.page import DEFAULT_MODEL
-from build_steps.tools import SITE
-
-AXE = SITE / "node_modules" / "axe-core" / "axe.min.js"
-RUN_AXE = """async () => {
-  const values = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
-  const runOnly = {type: "tag", values: [...values, "best-practice"]};
-  const {violations} = await axe.run(document, {runOnly});
-  return violations.flatMap(({id, nodes}) =>
-    nodes.map(({target, failureSummary}) => `${id}: ${target} ${failureSummary}`));
-}"""
-
-
-def violations(page: Page) -> list[str]:
-    """What axe finds wrong with the page as it is."""
-    page.evaluate(AXE.read_text("utf-8"))
-    found: list[str] = page.evaluate(RUN_AXE)
-    return found
 
 
 @pytest.fixture(scope="module")

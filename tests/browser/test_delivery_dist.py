@@ -34,6 +34,14 @@ LOADING = {
     ("use", "href"),
 }
 
+PAGES = (
+    "index.html",
+    "404.html",
+    "evidence.html",
+    "models/index.html",
+    "models/deepseek-v3.html",
+)
+
 
 class Loads(HTMLParser):
     """Collects every address that a document loads by itself, and its policy."""
@@ -62,7 +70,7 @@ def parsed(page: Path) -> Loads:
     return loads
 
 
-@pytest.mark.parametrize("name", ["index.html", "404.html"])
+@pytest.mark.parametrize("name", PAGES)
 def test_loads_nothing_from_elsewhere(dist: Path, name: str) -> None:
     loads = parsed(dist / name)
     assert [url for url in loads.addresses if not url.startswith("data:")] == []
@@ -72,7 +80,7 @@ def test_loads_nothing_from_elsewhere(dist: Path, name: str) -> None:
     assert not re.search(r"url\((?!['\"]?(data:|#))|@import", "".join(styles))
 
 
-@pytest.mark.parametrize("name", ["index.html", "404.html"])
+@pytest.mark.parametrize("name", PAGES)
 def test_has_one_policy_and_keeps_it(dist: Path, name: str) -> None:
     loads = parsed(dist / name)
     (policy,) = loads.policies
@@ -104,7 +112,11 @@ def test_checksums(dist: Path) -> None:
         reversed(line.split("  "))
         for line in (dist / "SHA256SUMS").read_text().splitlines()
     )
-    files = {path.name: path.read_bytes() for path in dist.iterdir()}
+    files = {
+        path.relative_to(dist).as_posix(): path.read_bytes()
+        for path in dist.rglob("*")
+        if path.is_file()
+    }
     del files["SHA256SUMS"]
     assert listed == {
         name: hashlib.sha256(data).hexdigest() for name, data in files.items()
@@ -112,10 +124,12 @@ def test_checksums(dist: Path) -> None:
 
 
 def test_holds_what_others_fetch(dist: Path) -> None:
-    names = {path.name for path in dist.iterdir()}
+    names = {path.name for path in dist.iterdir()} - {"sitemap.xml"}
     (wheel,) = dist.glob("kvcore-*-py3-none-any.whl")
-    others = {"404.html", "robots.txt", ".nojekyll", "SHA256SUMS", "catalog.json"}
-    assert names == {"index.html", wheel.name, *others}
+    pages = {"index.html", "404.html", "evidence.html", "models"}
+    facts = {"catalog.json", "catalog.schema.json"}
+    others = {"robots.txt", ".nojekyll", "SHA256SUMS"}
+    assert names == {wheel.name} | pages | facts | others
     catalog = json.loads((dist / "catalog.json").read_text("utf-8"))
     assert len(catalog["models"]) == len(api.call("models", {})["models"])
 

@@ -3,6 +3,8 @@
 import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
 
+import { homeAddress } from "../home.js";
+
 const LANGUAGES = [
   ["en", "English"],
   ["ko", "한국어"],
@@ -50,6 +52,7 @@ export function header(app, actions) {
 export function footer(app) {
   const { t, data } = app;
   return html`<footer class="foot">
+    ${otherPages(app)}
     <p>
       ${t("foot.version", {
         version: data.version,
@@ -61,6 +64,16 @@ export function footer(app) {
     <p>${t("foot.units")}</p>
     <p class="print-only permalink">${app.link}</p>
   </footer>`;
+}
+
+/** Links to the other pages; none in a copy that does not know where they are. */
+function otherPages({ t }) {
+  const home = homeAddress();
+  if (home === null) return nothing;
+  return html`<p class="foot-links">
+    <a href=${`${home}models/index.html`} hreflang="en">${t("foot.models")}</a>
+    <a href=${`${home}evidence.html`} hreflang="en">${t("foot.evidence")}</a>
+  </p>`;
 }
 
 /** On a phone: the total, once the answer has scrolled away. */
