@@ -33,6 +33,9 @@ ZOPFLI = SITE / "node_modules" / "@gfx" / "zopfli" / "package.json"
 MICROPIP_VERSION = "0.11.1"
 MICROPIP_SHA256 = "768de165adb8e66906039d8fec4127a57f522dfdf8e6fbff877a4616941ecfd3"
 
+TERMINAL_ONLY = ("__main__.py", "command_line.py", "hub_client.py")
+"""Modules that the page never imports, and whose imports it need not carry."""
+
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 PACKAGE_FOLDERS = ("kvcore", "data")
 PACKAGE_FILES = ("*.py", "py.typed", "*.json", "*.jsonl")
@@ -111,7 +114,7 @@ def stdlib() -> bytes:
     modules = imported_modules(
         path.read_text("utf-8")
         for path in sorted((ROOT / "kvcore").rglob("*.py"))
-        if path.name != "__main__.py"
+        if path.name not in TERMINAL_ONLY
     )
     inputs = {
         "stock": STOCK_STDLIB.read_bytes(),
