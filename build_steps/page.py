@@ -8,12 +8,13 @@ The template (site/templates/index.html.j2) is given:
                   allows these very bytes
   strings         the default locale; `locales` holds all of them by language
   default_state   the scenario that the page opens with, under the page's names
-  default_answer  its `estimate`, `plan`, `curve` and `show` answers
+  default_answer  its `estimate`, `plan`, `curve`, `show` and `levers` answers
   catalog         the answer of `models`
   options         the answer of `options`
   gpus            the accelerators of `gpus`, what the page shows of them
   weight_formats  the ids of weight formats
   log_bytes       how much is read of a log's beginning and of its end
+  levers          the codes of all levers in their order
   answers, plans  every catalog model's `estimate` and `plan` at the default scenario,
                   by id; a plan may be a refusal
   linked_answers  the same `estimate` at what a link of version 1 takes for granted
@@ -46,6 +47,7 @@ from build_steps.tools import SITE, BuildError
 from kvcore import api
 from kvcore.files import LOG_BYTES
 from kvcore.hub_names import ENDPOINT
+from kvcore.levers import LEVERS
 from kvcore.weights import WEIGHT_FORMATS
 
 DEFAULT_LANGUAGE = "en"
@@ -75,6 +77,8 @@ LOGICAL = {
     name: value for name, value in DEFAULT_STATE.items() if name not in ("gpu", "gpus")
 }
 """The default scenario as `estimate` parameters."""
+PLANNED = {PLAN_NAMES.get(name, name): value for name, value in DEFAULT_STATE.items()}
+"""The default scenario as `plan` parameters."""
 CURVE_FROM = 1_024
 CURVE_POINTS_PER_DOUBLING = 4
 
@@ -100,6 +104,7 @@ def page(payloads: Mapping[str, str], home: str = "") -> str:
         "gpus": gpus(),
         "weight_formats": list(WEIGHT_FORMATS),
         "log_bytes": LOG_BYTES,
+        "levers": [lever.code for lever in LEVERS],
         "answers": {model: estimate(model) for model in models},
         "plans": {model: plan(model) for model in models},
         "linked_answers": {
@@ -154,8 +159,7 @@ def estimate(model: str) -> dict[str, Any]:
 
 def plan(model: str) -> dict[str, Any]:
     """The default scenario's plan for a model; a refusal of the engine is an answer."""
-    asked = {PLAN_NAMES.get(name, name): value for name, value in DEFAULT_STATE.items()}
-    return api.call("plan", {**asked, "model": model})
+    return api.call("plan", {**PLANNED, "model": model})
 
 
 def default_answer() -> dict[str, Any]:
@@ -169,7 +173,13 @@ def default_answer() -> dict[str, Any]:
         "plan": planned,
         "curve": answer("curve", curve),
         "show": answer("show", {"model": DEFAULT_MODEL}),
+        "levers": default_levers(),
     }
+
+
+def default_levers() -> dict[str, Any]:
+    """The default scenario's levers; their plan is that of the answer beside them."""
+    return {**answer("levers", PLANNED), "plan": None}
 
 
 def points_to(limit: int) -> list[int]:

@@ -35,6 +35,7 @@ MADE = (
     "gpubar.",
     "sure.",
     "verdict.",
+    "chip.",
     "component.",
     "entry.",
     "error.",
@@ -46,6 +47,9 @@ MADE = (
     "kind.",
     "log.unit_",
     "lever.",
+    "lever_change.",
+    "lever_figure.",
+    "levers.",
     "lever_reason.",
     "lever_risk.",
     "notice.",
@@ -53,6 +57,7 @@ MADE = (
     "echo.",
     "chips.",
     "shortcut.",
+    "shortcut_says.",
     "share.tab_",
     "share.copy_",
     "share.hint_",
@@ -146,7 +151,8 @@ class TestCodes:
             *(f"lever_risk.{lever.risk}" for lever in LEVERS),
             *(f"lever_reason.{reason}" for reason in REASONS),
         }
-        assert made == {key for key in ENGLISH if key.startswith("lever")}
+        kinds = ("lever.", "lever_risk.", "lever_reason.")
+        assert made == {key for key in ENGLISH if key.startswith(kinds)}
 
     def test_numbers_of_logs_have_names(self) -> None:
         read = {name for w in WORDINGS for name, _ in w.numbers.values()}

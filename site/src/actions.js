@@ -6,6 +6,7 @@ import { createImport } from "./files.js";
 import { readerOf } from "./format.js";
 import { createLookUp } from "./hub.js";
 import { GPU, MODEL } from "./kinds.js";
+import { createLeverActions } from "./leveractions.js";
 import { copyText, pointAtCopy } from "./save.js";
 import { completeScenario, toPlanParams } from "./state.js";
 import { remember } from "./storage.js";
@@ -289,6 +290,7 @@ export function createActions(app, ways) {
   };
   Object.assign(actions, createImport(app, { ...ways, adopt }));
   Object.assign(actions, createLookUp(app, { ...ways, importFiles: actions.importFiles }));
+  Object.assign(actions, createLeverActions(app, { ...ways, change }));
   app.actions = actions;
   return actions;
 }

@@ -3,6 +3,7 @@
 import { closed } from "./combobox.js";
 import { emptyLog } from "./logs.js";
 import { createTranslator, preferredLanguage } from "./i18n.js";
+import { panelState } from "./panels.js";
 import { fileName } from "./save.js";
 import { createGpus } from "./gpus.js";
 import { createResolver, createSearch } from "./search.js";
@@ -42,6 +43,9 @@ export function createApp(data) {
     planned: { plan: data.default_answer.plan, scenario: null },
     curve: { ...data.default_answer.curve, plan: data.default_answer.plan },
     curveKey: null,
+    panels: { levers: panelState(true) },
+    /** Levers pulled, newest last: {before, after, lever}; each can be undone while its scenario is in force. */
+    pulled: [],
     options: data.options,
     gpus: createGpus(data.gpus),
     /** The last look-up on the Hugging Face Hub, if any (hub.js). */
@@ -111,6 +115,11 @@ export function createApp(data) {
     get goodPlan() {
       const { plan } = this.planned;
       return this.planCurrent && plan !== null && !plan.error ? plan : null;
+    },
+    /** The lever that was pulled last, as long as nothing else has been changed since. */
+    get undoable() {
+      const last = this.pulled.at(-1);
+      return last?.after === this.scenario ? last : null;
     },
     /** What kvcore warns of, said once, without what the answer says itself. */
     get warnings() {

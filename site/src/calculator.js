@@ -88,6 +88,10 @@ export function createCalculator({ call, data }) {
       return estimate ? { estimate, plan: null, show, curve: null } : null;
     },
 
+    /** The levers of the scenario the page opens with. */
+    precomputedLevers: (scenario) =>
+      scenario.model !== null && scenarioKey(scenario) === opening ? data.default_answer.levers : null,
+
     /**
      * The estimate and the model's layers together, so that the page never mixes two models.
      * @returns {Promise<{estimate, show}|{error}|null>} null when a newer question has come

@@ -214,7 +214,7 @@ export function curveChart({ rows, present, trained, capacity = null, width, uni
 }
 
 /** Without Plot's style sheet and per-mark labels: the figure's caption names the whole. */
-function bare(chart, labelledBy) {
+export function bare(chart, labelledBy) {
   chart.querySelector("style")?.remove();
   for (const node of chart.querySelectorAll("[style]")) node.removeAttribute("style");
   for (const node of chart.querySelectorAll("[aria-label]")) node.removeAttribute("aria-label");

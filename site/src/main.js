@@ -10,9 +10,11 @@ import { revealActive } from "./combobox.js";
 import { readData } from "./data.js";
 import { announceHeight } from "./embed.js";
 import { createEngine } from "./engine.js";
+import { leversPanel } from "./levers.js";
 import { createLogs } from "./logs.js";
 import { openLink, packConfig } from "./opening.js";
 import { page } from "./page.js";
+import { createPanels } from "./panels.js";
 import { VIEW_DEFAULTS } from "./state.js";
 import { remembered } from "./storage.js";
 import { summaryLine } from "./views/answer.js";
@@ -48,6 +50,7 @@ function render() {
 function renderNow() {
   // The static page stays as it is until it is replaced in one go.
   if (!takenOver) return;
+  panels.keepUp();
   renderTemplate(page(app, actions), root);
   document.title = app.t("page.document_title", { summary: summaryLine(app) });
   revealActive(app);
@@ -87,6 +90,11 @@ async function call(method, params, how) {
 }
 
 const calculator = createCalculator({ call, data });
+const panels = createPanels(app, {
+  call,
+  render,
+  panels: [leversPanel({ codes: data.levers, known: calculator.precomputedLevers })],
+});
 const { ask, attempt } = createAsking(app, calculator, { render, announce });
 const address = createAddress({ fixed: isFrame, onNavigate: () => open(readNavigation()) });
 
@@ -118,6 +126,7 @@ const actions = createActions(app, {
   ask,
   attempt,
   tryPlan: calculator.tryPlan,
+  panels,
   commit,
   engine,
   say,
@@ -146,6 +155,7 @@ function takeOver() {
 async function start() {
   app.view = { ...VIEW_DEFAULTS, ...link.view };
   html.dataset.view = isFrame() ? app.view.view : "page";
+  for (const panel of Object.values(app.panels)) panel.open &&= !isFrame();
   if (isFrame()) allowed = Promise.all([documentComplete(), onScreen(root)]);
   await open(link);
   const restore = takeOver();

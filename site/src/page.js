@@ -7,6 +7,7 @@ import { answer } from "./views/answer.js";
 import { footer, header, stickyBar } from "./views/chrome.js";
 import { curve } from "./views/curve.js";
 import { inputs } from "./views/inputs.js";
+import { levers } from "./views/levers.js";
 import { logBox } from "./views/logs.js";
 import { share } from "./views/share.js";
 import { shortVerdict } from "./views/verdict.js";
@@ -20,7 +21,7 @@ function calculator(app, actions) {
   return html`<main class="layout">
     <div class="first">${answer(app, actions)}</div>
     <div class="side">${inputs(app, actions)}</div>
-    <div class="rest">${curve(app)}${why(app)}${app.view.embed ? nothing : html`${logBox(app, actions)}${share(app, actions)}`}</div>
+    <div class="rest">${levers(app, actions)}${curve(app)}${why(app)}${app.view.embed ? nothing : html`${logBox(app, actions)}${share(app, actions)}`}</div>
   </main>`;
 }
 

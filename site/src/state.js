@@ -145,6 +145,26 @@ export function toPlanParams(scenario) {
   return Object.fromEntries(Object.entries(params).map(([key, value]) => [PLAN_NAMES[key] ?? key, value]));
 }
 
+/**
+ * Parameters of a plan to set as fields of the scenario, null taking one away.
+ * @returns {object|null} null where the page has no such field
+ */
+export function fromPlanChange(change) {
+  const blank = completeScenario({});
+  const patch = {};
+  for (const [name, value] of Object.entries(change)) {
+    const field = Object.keys(PLAN_NAMES).find((key) => PLAN_NAMES[key] === name) ?? name;
+    if (!Object.hasOwn(blank, field)) {
+      if (value === null) continue;
+      return null;
+    }
+    if (field === "engine_options") {
+      patch[field] = Object.fromEntries(Object.entries(value ?? {}).map(([option, set]) => [option, String(set)]));
+    } else patch[field] = value ?? blank[field];
+  }
+  return patch;
+}
+
 const encode = (value) => encodeURIComponent(value).replace(/%2F/g, "/").replace(/%3A/g, ":").replace(/%2C/g, ",");
 const written = (value) => (value === true ? "1" : value === false ? "0" : String(value));
 

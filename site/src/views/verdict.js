@@ -16,7 +16,7 @@ const REFUSALS = new Set([
   "format_row_mismatch",
 ]);
 /** Where searches for the most stop; reached only where memory sets no limit. */
-const ENDLESS = { requests: 10 ** 7, context: 10 ** 9 };
+export const ENDLESS = { requests: 10 ** 7, context: 10 ** 9 };
 
 export function verdictKind(plan) {
   if (plan === null) return "waiting";
@@ -24,7 +24,7 @@ export function verdictKind(plan) {
   return plan.verdict;
 }
 
-function explanation(app, plan) {
+export function explanation(app, plan) {
   const {
     t,
     view: { unit },
@@ -62,7 +62,7 @@ export function setup(app) {
   return pieces.join(" · ");
 }
 
-const ICONS = {
+export const ICONS = {
   fits: svg`<circle class="icon-ground" cx="12" cy="12" r="11"></circle><path class="icon-ink" d="M6.5 12.5l3.8 3.8 7.2-8"></path>`,
   tight: svg`<path class="icon-ground" d="M12 1.5L23.3 22H.7z"></path><path class="icon-ink" d="M12 9v6M12 17.4v1.8"></path>`,
   does_not_fit: svg`<rect class="icon-ground" x="1" y="1" width="22" height="22" rx="4"></rect><path class="icon-ink" d="M7 7l10 10M17 7L7 17"></path>`,

@@ -1,0 +1,51 @@
+/** What a person does with panels: open them, pull a lever, take it back. */
+
+import { patchOf } from "./levers.js";
+
+const REMEMBERED = 20;
+
+/** Called after the rendering that the caller has asked for. */
+const focusSoon = (...ids) =>
+  queueMicrotask(() => ids.map((id) => document.getElementById(id)).find((node) => node !== null)?.focus());
+
+export function createLeverActions(app, { render, ask, commit, say, packConfig, panels, change }) {
+  return {
+    togglePanel(id) {
+      const state = app.panels[id];
+      state.open = !state.open;
+      render();
+    },
+
+    retryPanel: (id) => panels.retry(id),
+
+    /** Sets what a lever changes; the answer that follows is the row's own. */
+    pullLever(row) {
+      const before = app.scenario;
+      const patch = patchOf(row);
+      if (patch.model) app.typed.paste = "";
+      for (const field of Object.keys(patch)) {
+        delete app.typed[field];
+        delete app.entryErrors[field];
+      }
+      change(patch);
+      app.pulled = [...app.pulled.slice(-REMEMBERED), { before, after: app.scenario, lever: row.lever }];
+      say(app.t("levers.applied", { lever: app.t(`lever.${row.lever}`) }));
+      focusSoon("levers-undo");
+    },
+
+    /** Back to the very scenario before the lever was pulled. */
+    async undoLever() {
+      const { before, lever } = app.undoable;
+      app.pulled = app.pulled.slice(0, -1);
+      app.scenario = before;
+      app.typed = before.model_text === null ? {} : { paste: before.model_text };
+      app.entryErrors = {};
+      await packConfig();
+      ask();
+      commit({ push: true });
+      say(app.t("levers.undone", { lever: app.t(`lever.${lever}`) }));
+      render();
+      focusSoon("levers-undo", "levers-toggle");
+    },
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * Panels under the answer. Each asks kvcore only while it is open and once the inputs rest, so that
+ * the answer itself never waits for one; what it showed before stays, marked as old, until then.
+ */
+
+const REST = 1000;
+
+const isAbort = (error) => error?.name === "AbortError";
+
+/** What the page knows of a panel. */
+export const panelState = (open) => ({
+  open,
+  /** What it is asked about, and was: an object of its own for each question, null for none. */
+  subject: null,
+  /** The last whole answer and its subject. */
+  found: null,
+  /** What there is so far of an answer on its way, `progress` from 0 to 1. */
+  partial: null,
+  /** {code, params} of kvcore, or "failed" where no answer came. */
+  error: null,
+});
+
+/**
+ * @param {object} app
+ * @param {object} ways
+ * @param {(method: string, params: object, how: object) => Promise<object>} ways.call
+ * @param {() => void} ways.render
+ * @param {Array<{
+ *   id: string,
+ *   subject: (app: object) => object|null,
+ *   known?: (subject: object) => object|null,
+ *   answer: (subject: object, tools: {call: (method: string, params: object) => Promise<object>,
+ *     show: (partial: object, progress: number) => void}) => Promise<object>,
+ * }>} ways.panels `answer` resolves with what the panel shows, or {error}
+ */
+export function createPanels(app, { call, render, panels }) {
+  /** Answers by panel and subject, so that going back to a scenario shows its own at once. */
+  const answers = new Map(panels.map(({ id }) => [id, new WeakMap()]));
+  const running = new Map();
+
+  function stop(id) {
+    const run = running.get(id);
+    if (!run) return;
+    clearTimeout(run.timer);
+    run.controller.abort();
+    running.delete(id);
+  }
+
+  function start(panel, subject) {
+    const state = app.panels[panel.id];
+    const controller = new AbortController();
+    const { signal } = controller;
+    const current = () => !signal.aborted;
+    const tools = {
+      call: (method, params) => call(method, params, { lane: `panel-${panel.id}`, signal }),
+      show(answer, progress) {
+        if (!current()) return;
+        state.partial = { subject, answer, progress };
+        render();
+      },
+    };
+    async function run() {
+      try {
+        const answer = await panel.answer(subject, tools);
+        if (!current()) return;
+        if (answer.error) state.error = answer.error;
+        else {
+          state.found = { subject, answer };
+          answers.get(panel.id).set(subject, answer);
+        }
+      } catch (error) {
+        if (!current()) return;
+        if (!isAbort(error)) console.warn(error);
+        state.error = "failed";
+      }
+      state.partial = null;
+      running.delete(panel.id);
+      render();
+    }
+    running.set(panel.id, { controller, timer: setTimeout(run, REST) });
+  }
+
+  return {
+    /** Called before each rendering: sees what each open panel is about now, and asks where that is new. */
+    keepUp() {
+      for (const panel of panels) {
+        const state = app.panels[panel.id];
+        const subject = state.open ? panel.subject(app) : null;
+        if (subject === state.subject) continue;
+        stop(panel.id);
+        Object.assign(state, { subject, partial: null, error: null });
+        if (subject === null) continue;
+        const known = answers.get(panel.id).get(subject) ?? panel.known?.(subject) ?? null;
+        if (known) state.found = { subject, answer: known };
+        else start(panel, subject);
+      }
+    },
+
+    /** Asks again where no answer came. */
+    retry(id) {
+      app.panels[id].subject = null;
+      render();
+    },
+  };
+}
