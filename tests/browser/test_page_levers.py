@@ -424,7 +424,7 @@ class TestTaking:
         assert len(data) > 10_000
 
     def test_the_table_says_the_same(self, live: Page, found: dict[str, Any]) -> None:
-        table = live.locator("#levers .chart-data")
+        table = live.locator("#levers .panel-data")
         table.locator("summary").click()
         expect(table.locator("tbody tr")).to_have_count(len(found["levers"]) + 1)
         cells = table.locator("tbody tr").nth(1).locator("td")

@@ -310,7 +310,7 @@ class TestCurve:
         found = planned(OPENING_PLAN)
         longest = f"{found['max_context']:,} tokens"
         expect(live.locator("#curve-caption")).to_contain_text(f"up to {longest} each")
-        chart = live.locator("svg.chart")
+        chart = live.locator(".curve svg.chart")
         expect(chart).to_contain_text(f"room for KV {gib(found['rank']['pool_bytes'])}")
         expect(chart).to_contain_text(longest)
         expect(live.locator(".chart-over").first).to_be_attached()

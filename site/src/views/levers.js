@@ -20,7 +20,7 @@ function shown(app) {
 }
 
 function chip(t, verdict) {
-  return html`<span class="chip-verdict verdict ${verdict}"
+  return html`<span class="chip-verdict ${verdict}"
     ><svg class="verdict-icon" aria-hidden="true" width="24" height="24" viewBox="0 0 24 24">${ICONS[verdict]}</svg>
     ${t(`chip.${verdict}`)}</span
   >`;
@@ -195,7 +195,7 @@ function chart(app, plan, levers) {
         unit,
         labelledBy,
       }),
-    key: html`<ul class="chart-key">
+    key: html`<ul class="panel-key">
       ${["fixed", "used", "over"]
         .filter((part) => part !== "over" || rows.some((row) => row.used_bytes > row.pool_bytes))
         .map(

@@ -122,7 +122,7 @@ export function figure(app, { id, finding, draw, drawnFrom, key = nothing, colum
       ${key}
     </figure>
     <div class="behind">
-      <details class="chart-data">
+      <details class="panel-data">
         <summary>${label}</summary>
         ${dataTable({ label, columns, rows })}
       </details>
