@@ -34,8 +34,8 @@ def answer_reuse(
 ) -> Json:
     """The api's `reuse`: of the first file, or of made-up traffic.
 
-    `progress` hears of the share done of each phase; once with an `answer`, which is
-    the estimate of the sample, where there is one.
+    `progress` hears of the share done of each phase, where there is a sample also of
+    its `answer`: first of the beginning of the trace (`read`), then of more and more.
     """
     params = Params(given, REUSE)
     scenario = scenario_of(scenario_params(params))
@@ -59,7 +59,7 @@ def answer_reuse(
             answer = _answer(trace, scenario, question, found, pool)
         if progress is None or (step.found is None and step.share < told + STEP):
             continue
-        told = step.share if step.found is None else -STEP
+        told = step.share if step.share < 1 else -STEP
         told_step: Json = {"phase": step.phase, "share": step.share}
         if step.found is not None and not step.found.exact:
             told_step["answer"] = answer
@@ -85,6 +85,7 @@ def _answer(
     budgets = question.budgets if pool is None else question.budgets[1:]
     return {
         "exact": found.exact,
+        "read": found.read,
         "model": scenario.model.name,
         "engine": scenario.engine.id,
         "policy": question.policy,

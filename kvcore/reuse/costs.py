@@ -82,7 +82,7 @@ def costs_of(scenario: Scenario, asked_block: int | None, trace_block: int) -> C
         block_cost=1 if per_block else 0,
         checkpoints_only="state" in scenario.model.components,
         tail_bytes=lambda tokens: tail(min(-(-tokens // block) * block, bound)),
-        request_bytes=lambda tokens: running(_knot(tokens, block)),
+        request_bytes=cache(lambda tokens: running(_knot(tokens, block))),
     )
 
 

@@ -108,6 +108,8 @@ class Found:
     tokens: int
     """Of the counted prompts."""
     exact: bool
+    read: float
+    """The share of the trace that this is about."""
     unique_blocks: int
     accesses: int
     rows: tuple[tuple[int, Routing, Hits], ...] = ()

@@ -31,13 +31,18 @@ class Path(NamedTuple):
 
 @dataclass(slots=True)
 class Tree:
-    """Numbers prefixes; 0 is the empty one. `parents` and `depths` are by number."""
+    """Numbers prefixes; 0 is the empty one. `parents` and `depths` are by number.
+
+    Published traces have ids of prefixes, so an id alone mostly says which node is
+    meant; where it does not (ids of contents), the parent is looked at too.
+    """
 
     block: int
     trace_block: int
     parents: list[int] = field(default_factory=lambda: [0])
     depths: list[int] = field(default_factory=lambda: [0])
-    _children: dict[tuple[int, int | str, int], int] = field(default_factory=dict)
+    _by_id: dict[int | str, int] = field(default_factory=dict)
+    _others: dict[tuple[int, int | str, int], int] = field(default_factory=dict)
 
     def path(self, request: Request) -> Path:
         """The nodes a prompt's full blocks end in."""
@@ -45,27 +50,40 @@ class Tree:
         covered = min(tokens, len(ids) * self.trace_block)
         blocks = covered // self.block
         count = -(-blocks * self.block // self.trace_block)
-        nodes = self._walk(ids, count, covered)
+        nodes = self._walk(ids, min(count, covered // self.trace_block))
+        if len(nodes) < count:
+            # A part of a block is another prefix than the block whole.
+            last = nodes[-1] if nodes else 0
+            nodes.append(self._other(last, ids[count - 1], count - 1, covered))
         usable = min((tokens - 1) // self.block, blocks)
         return Path(nodes, blocks, usable, self._ends(count, blocks), tokens)
 
-    def _walk(self, ids: list[int] | list[str], count: int, covered: int) -> list[int]:
-        children, parents, depths = self._children, self.parents, self.depths
-        # A part of a block is another prefix than the block whole.
-        whole = covered // self.trace_block
+    def _walk(self, ids: list[int] | list[str], count: int) -> list[int]:
+        """The nodes of the first `count` ids, numbered as they come."""
+        by_id, parents, depths = self._by_id, self.parents, self.depths
         nodes, node = [], 0
         for place in range(count):
-            part = 0 if place < whole else covered
-            key = (node, ids[place], part)
-            found = children.get(key)
+            name = ids[place]
+            found = by_id.get(name)
             if found is None:
                 found = len(parents)
-                children[key] = found
+                by_id[name] = found
                 parents.append(node)
                 depths.append(place)
+            elif parents[found] != node:
+                found = self._other(node, name, place, 0)
             nodes.append(found)
             node = found
         return nodes
+
+    def _other(self, parent: int, name: int | str, place: int, part: int) -> int:
+        key = (parent, name, part)
+        found = self._others.get(key)
+        if found is None:
+            found = self._others[key] = len(self.parents)
+            self.parents.append(parent)
+            self.depths.append(place)
+        return found
 
     def _ends(self, count: int, blocks: int) -> Callable[[int], int]:
         block, trace_block = self.block, self.trace_block

@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from math import exp, log
 from typing import Final
 
+from kvcore.errors import TraceTooLarge
 from kvcore.reuse.deals import Deal
 from kvcore.reuse.findings import Found, Hits, Question, Step, cache_units
 from kvcore.reuse.paths import Tree
 from kvcore.reuse.routing import ROUTINGS, Routing
 from kvcore.reuse.survey import EVERY, Sample, Survey, Trace
 
+FIRST_LOOK: Final = 30_000
+"""Blocks after which there is a first estimate; another after three times as many."""
+MAX_NODES: Final = 8_000_000
+"""Distinct blocks: about a gigabyte in the browser."""
 REPLAYED: Final = 6
 """Sizes of the cache at which other policies than LRU are replayed by default."""
 SMALLEST: Final = 64
@@ -31,25 +36,31 @@ def run(trace: Trace, question: Question) -> Iterator[Step]:
     if looks:
         survey = Survey()
         sample = Sample(costs, trace.block_tokens, question.sample or 64)
-        for number, request in enumerate(trace):
+        look = FIRST_LOOK
+        for number, request in enumerate(trace, 1):
             survey.add(request, costs, question.pace)
-            sample.use(request, counted=True)
-            if number % EVERY == 0:
+            sample.use(request)
+            if sample.all_blocks >= look:
+                look *= 3
+                early = _sampled(survey, sample, trace.share)
+                yield Step(phase="sampled", share=trace.share, found=early)
+            elif number % EVERY == 0:
                 yield Step(phase="sampled", share=trace.share)
         counted_from = int(survey.requests * question.warmup)
-        estimate = _sampled(survey, sample)
+        estimate = _sampled(survey, sample, 1.0)
         yield Step(phase="sampled", share=1.0, found=estimate)
         if question.policy != "lru":
             sizes = replayed_sizes(question, estimate)
     yield from _exact(trace, question, sizes, counted_from)
 
 
-def _sampled(survey: Survey, sample: Sample) -> Found:
+def _sampled(survey: Survey, sample: Sample, read: float) -> Found:
     stack = sample.stack
     return Found(
         survey=survey,
         tokens=sum(survey.prompts),
         exact=False,
+        read=read,
         unique_blocks=sample.unique_blocks,
         accesses=sample.all_blocks,
         hits=Hits(
@@ -86,6 +97,10 @@ def _exact(
         for deal in deals:
             deal.use(number, path, tails, request.time or 0.0, counted=counted)
         if number % EVERY == 0:
+            if len(tree.parents) > MAX_NODES:
+                raise TraceTooLarge(
+                    file=trace.name, what="distinct blocks", limit=MAX_NODES
+                )
             yield Step(phase="exact", share=trace.share)
     main, *others = deals
     yield Step(
@@ -96,6 +111,7 @@ def _exact(
             hits=main.hits(),
             tokens=tokens,
             exact=True,
+            read=1.0,
             unique_blocks=len(tree.parents) - 1,
             accesses=accesses,
             rows=tuple((d.router.replicas, d.router.routing, d.hits()) for d in others),

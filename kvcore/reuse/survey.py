@@ -95,14 +95,13 @@ class Sample:
         first = len(self._firsts)
         return first + self.each * (len(self._numbers) - first)
 
-    def use(self, request: Request, *, counted: bool) -> None:
+    def use(self, request: Request) -> None:
         """Looks at the sampled blocks of a request."""
         block, trace_block = self._costs.block, self._trace_block
         covered = min(request.tokens, len(request.ids) * trace_block)
         blocks = covered // block
         usable = min((request.tokens - 1) // block, blocks)
-        if counted:
-            self.all_blocks += blocks
+        self.all_blocks += blocks
         numbers, nodes, ends, found = self._numbers, [], [0], 0
         last = -(-blocks * block // trace_block) - 1
         tails = {}
@@ -122,9 +121,8 @@ class Sample:
             if place == last:
                 kept = stands_for * self._costs.tail_units(request.tokens)
                 tails = {len(nodes) - 1: kept} if kept else {}
-        if counted:
-            self.blocks += ends[-1]
-        self.stack.use(nodes, ends.__getitem__, found, tails, counted=counted)
+        self.blocks += ends[-1]
+        self.stack.use(nodes, ends.__getitem__, found, tails)
 
     def _sampled(self, ids: list[int] | list[str]) -> list[int]:
         limit = self._limit

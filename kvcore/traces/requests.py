@@ -81,7 +81,7 @@ class TraceFile:
 
     def _parsed(self) -> Iterator[Request]:
         for number, raw in self._lines:
-            line = raw.strip().removeprefix(b"\xef\xbb\xbf")
+            line = raw.decode("utf-8", "replace").strip().removeprefix("\ufeff")
             if line:
                 yield self._request(number, json_object(self._lines, number, line))
 

@@ -130,6 +130,8 @@ def _row(lines: Lines, number: int, named: Mapping[str, object]) -> Row:
 
 def tokens(lines: Lines, number: int, name: str, value: object, least: int) -> int:
     """A count of tokens, or an error that names line and column."""
+    if type(value) is int and least <= value <= MAX_TOKENS:
+        return value
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}(\.0+)?", value):
         value = int(value.partition(".")[0])
     if isinstance(value, float) and value.is_integer():
