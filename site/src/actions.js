@@ -138,19 +138,17 @@ export function createActions(app, ways) {
       change({ [field]: blank ? null : value }, { push: false });
     },
     /** Several fields at once, as an answer proposes them; a model among them by its id or its text. */
-    async fill(patch) {
+    fill(patch) {
+      if (patch.model_text !== undefined) {
+        actions.forgetImport();
+        app.typed.paste = patch.model_text ?? "";
+        return adopt(patch);
+      }
       for (const field of Object.keys(patch)) {
         delete app.typed[field];
         delete app.entryErrors[field];
       }
-      if (patch.model_text !== undefined) app.typed.paste = patch.model_text ?? "";
-      if (!patch.model_text) {
-        change(patch);
-        return;
-      }
-      app.scenario = { ...app.scenario, ...patch };
-      await ways.packConfig();
-      change({});
+      return change(patch);
     },
     /** The fewest GPUs with a split that holds the scenario on them: kvcore is asked until one does. */
     async fillFewestGpus(gpus) {

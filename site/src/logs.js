@@ -1,6 +1,6 @@
 /** The log box: what an engine printed, read and explained by kvcore, and put into the form. */
 
-import { toParams } from "./state.js";
+import { NO_FILES, modelParams } from "./state.js";
 import { summary } from "./views/logs.js";
 
 const QUIET = 250;
@@ -11,8 +11,6 @@ const MAX_STEP = 400;
 /** Longer texts are read but not shown: a text field of megabytes holds up the page for many seconds. */
 const SHOWN = 2 ** 19;
 
-/** What describes a model to the api. */
-const MODEL_PARAMS = ["model", "model_text", "weights", "edits"];
 /** What a log tells of a scenario; what it leaves unsaid is the engine's own again. */
 const TOLD = {
   engine: null,
@@ -34,6 +32,9 @@ const TOLD = {
   weight_format: null,
   shared_prefix: null,
   draft: false,
+  draft_model: null,
+  draft_model_text: null,
+  draft_weights: null,
 };
 /** The page's own names for a plan's arguments. */
 const PAGE_NAMES = { context: "tokens", concurrency: "sequences" };
@@ -54,9 +55,6 @@ export const emptyLog = {
   preferPage: false,
   filled: false,
 };
-
-export const modelParams = (scenario) =>
-  Object.fromEntries(Object.entries(toParams(scenario)).filter(([name]) => MODEL_PARAMS.includes(name)));
 
 /** Of a text too long to be read whole, the ends; kvcore says how much it reads of them. */
 export function endsOf(text, [head, tail]) {
@@ -86,8 +84,8 @@ export function filledFrom(form, { keepModel }) {
   const { model } = patch;
   delete patch.model;
   if (keepModel || model === undefined) return patch;
-  if (typeof model === "string") return { ...patch, model, model_text: null };
-  return { ...patch, model: null, model_text: JSON.stringify(model) };
+  if (typeof model === "string") return { ...patch, ...NO_FILES, model };
+  return { ...patch, ...NO_FILES, model: null, model_text: JSON.stringify(model) };
 }
 
 /**

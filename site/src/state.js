@@ -90,7 +90,7 @@ const OPTION = "option.";
 export const VIEW_DEFAULTS = { lang: null, theme: null, unit: "gib", embed: false, view: "full" };
 
 /** What only files, or a text, can say: of the model, and of one that drafts for it. */
-const NO_FILES = { model_text: null, weights: null, draft_model_text: null, draft_weights: null };
+export const NO_FILES = { model_text: null, weights: null, draft_model_text: null, draft_weights: null };
 
 /** The build's default scenario, with every field present. */
 export function completeScenario(given) {
