@@ -22,7 +22,7 @@ SUFFIXES: Final = (".json", ".gguf", ".safetensors")
 MAX_SHOWN: Final = 1000
 MAX_PIPED_BYTES: Final = 2**29
 
-LOG_BYTES: Final = (3 << 21, 1 << 21)
+LOG_BYTES: Final = (3 << 20, 1 << 20)
 """Read of a log's beginning and of its end: enough for all characters that kvcore reads
 of them at two bytes each, and even, so that none of those is cut in half."""
 

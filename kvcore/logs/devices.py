@@ -8,12 +8,12 @@ vLLM and SGLang; `nvidia-smi -L` and its table.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kvcore.device_names import accelerator_of
 from kvcore.logs.facts import UNITS, Device
-from kvcore.logs.text import Line
+from kvcore.logs.text import Line, having
 
 MAX_DEVICES: Final = 64
 _NAME: Final = r"(?P<name>[A-Za-z][^,()|\"=:]{1,60}?)"
@@ -37,18 +37,19 @@ PATTERNS: Final = tuple(
         ),
         ("device_name=", r"device_name=(?P<name>[A-Za-z][\w-]{1,60}?)(?:,|\.json)"),
         ("(UUID: GPU", rf"GPU \d{{1,2}}: {_NAME} \(UUID"),
-        ("|", rf"\| +\d{{1,2}} +{_NAME} +(?:On|Off|N/A) +\| +[0-9A-F]{{8}}:"),
+        (":00.0 ", rf"\| +\d{{1,2}} +{_NAME} +(?:On|Off|N/A) +\| +[0-9A-F]{{8}}:"),
     )
 )
+WORKING_SET: Final = "recommendedMaxWorkingSetSize"
 _WORKING_SET: Final = re.compile(r"recommendedMaxWorkingSetSize *= *([\d.]{1,12}) MB")
 
 
-def devices(lines: Iterable[Line]) -> tuple[Device, ...]:
+def devices(lines: Sequence[Line]) -> tuple[Device, ...]:
     """Each once, in the order of the lines."""
     found: dict[str, Device] = {}
     working_set: int | None = None
-    for line in lines:
-        if "WorkingSetSize" in line.text:
+    for line in having(lines, (WORKING_SET, *(key for key, _ in PATTERNS))):
+        if WORKING_SET in line.text:
             size = _WORKING_SET.search(line.text)
             working_set = _mib(size.group(1), "MB") if size else working_set
         for device in _in(line.text):

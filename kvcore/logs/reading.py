@@ -18,7 +18,7 @@ from kvcore.logs.facts import (
     Wording,
     value_of,
 )
-from kvcore.logs.text import Line, Log, joined, lines_of, log_of
+from kvcore.logs.text import Line, Log, having, joined, lines_of, log_of
 
 WORDINGS: Final = (
     *vllm.WORDINGS,
@@ -92,7 +92,7 @@ def _hits(text: str, lines: tuple[Line, ...]) -> Iterator[_Hit]:
     """Every wording in every line, and in lines that were parted, in their order."""
     found: list[_Hit] = []
     active = [w for w in WORDINGS if w.key in text]
-    for line in lines:
+    for line in having(lines, [w.key for w in active]):
         for each in active:
             if each.key in line.text:
                 found += _match(each, line)
@@ -169,7 +169,8 @@ def _settings(
     hits: Sequence[_Hit], lines: Sequence[Line], engine: str | None
 ) -> dict[str, Value]:
     """The last word of each setting."""
-    found: list[Setting] = [s for line in lines for s in options.settings_in(line)]
+    marked = having(lines, options.MARKS)
+    found: list[Setting] = [s for line in marked for s in options.settings_in(line)]
     if engine in _LLAMA:
         found += (s for line in lines for s in llama_cpp.settings_in(line))
     stated = {s.name: s.value for s in sorted(found, key=lambda s: s.line)}

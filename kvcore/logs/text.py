@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Final
 
-HEAD: Final = 3 << 20
-TAIL: Final = 1 << 20
+HEAD: Final = 3 << 19
+TAIL: Final = 1 << 19
 """Characters read of a log's beginning and of its end. Start-up prints some hundred
 lines, and what goes wrong stands last; what is longer holds requests."""
 MAX_CHARACTERS: Final = HEAD + TAIL
 MAX_LINE: Final = 1 << 14
 MIN_LINE: Final = 4
 """Shorter lines are no part of a wording."""
-MAX_JOINED: Final = 20_000
-"""Lines looked at for wrapping."""
+MAX_JOINED: Final = 4_000
+"""Lines looked at for wrapping: what wraps is copied from a terminal by hand."""
 
 _COLOUR: Final = re.compile(
     r"(?:\x1b|\\u001b|\\x1b|\\033|\u241b|#033)\[[0-9;?]{0,20}[A-Za-z]"
@@ -76,6 +77,20 @@ def lines_of(text: str) -> tuple[Line, ...]:
         for number, line in enumerate(plain.splitlines(), 1)
         if len(line) >= MIN_LINE
     )
+
+
+def having(lines: Sequence[Line], keys: Iterable[str]) -> tuple[Line, ...]:
+    """Lines with any of the keys in them; of a long log they are few."""
+    starts = list(accumulate((len(line.text) + 1 for line in lines), initial=0))
+    text = "\n".join(line.text for line in lines)
+    found: set[int] = set()
+    for key in keys:
+        place = text.find(key)
+        while place >= 0:
+            index = bisect_right(starts, place) - 1
+            found.add(index)
+            place = text.find(key, starts[index + 1])
+    return tuple(lines[index] for index in sorted(found))
 
 
 def joined(lines: tuple[Line, ...]) -> Iterator[Line]:

@@ -13,7 +13,7 @@ from logs_support import explain, llama_log, vllm_log
 
 from kvcore import api, files
 from kvcore.__main__ import main
-from kvcore.logs.text import HEAD, TAIL, log_of
+from kvcore.logs.text import HEAD, TAIL, having, lines_of, log_of
 
 Json = dict[str, Any]
 
@@ -71,6 +71,16 @@ def test_lines_of_the_ends_keep_their_numbers(head: str, tail: str) -> None:
         shown = log.shown(number)
         known = head.splitlines() if shown > 0 else tail.splitlines()
         assert line == known[shown - 1 if shown > 0 else shown]
+
+
+@given(
+    st.text(alphabet="abc\n ", max_size=120),
+    st.lists(st.text(alphabet="abc ", min_size=1, max_size=4), max_size=4),
+)
+def test_lines_are_found_by_what_they_hold(text: str, keys: list[str]) -> None:
+    lines = lines_of(text)
+    wanted = [line for line in lines if any(key in line.text for key in keys)]
+    assert list(having(lines, keys)) == wanted
 
 
 def test_a_short_log_is_read_whole() -> None:
