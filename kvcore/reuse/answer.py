@@ -42,9 +42,9 @@ def answer_reuse(
     if not scenario.engine.shares_prefixes(scenario.settings):
         raise UnsupportedOption(
             engine=scenario.engine.id,
-            option="reuse",
-            value="asked for",
-            reason="these settings keep every prefix per request",
+            option="prefix reuse",
+            value="on",
+            reason="every request keeps its own prefix with these settings",
         )
     trace = trace_of(params, files)
     asked = params.integer("block_tokens", None)

@@ -119,7 +119,7 @@ class Use:
 
     unit: int
     fixed: int
-    room: int
+    pool: int
     mean: Estimate
     sums: dict[str, Sum]
 
@@ -131,8 +131,10 @@ class Use:
         }
 
     def overflow(self) -> Estimate:
-        """The odds that use exceeds the pool."""
-        edge = self.room // self.unit
+        """The odds that use exceeds the pool; certain where what is fixed does."""
+        if self.fixed > self.pool:
+            return dict.fromkeys(MODES, 1.0)
+        edge = (self.pool - self.fixed) // self.unit
         found = {mode: self.sums[mode].exceeds(edge) for mode in MODES}
         found["high"] += self.sums["high"].beyond
         found = {mode: min(odds, 1.0) for mode, odds in found.items()}
@@ -168,7 +170,7 @@ def use_of(found: Mapping[str, Measure], charges: Charges) -> Iterator[Use | Non
     yield Use(
         unit=cut.unit,
         fixed=charges.fixed,
-        room=charges.room,
+        pool=charges.pool,
         mean={mode: charges.fixed + _moments(found[mode])[0] for mode in MODES},
         sums=sums,
     )

@@ -172,6 +172,12 @@ def test_a_shared_prefix_is_counted_once_in_whole_blocks() -> None:
     assert saved == pytest.approx(64 * alone["in_flight"] - 64)
 
 
+def test_a_prefix_that_the_pool_cannot_hold_overflows_always() -> None:
+    answer = work(pool_tokens=5000, shared_prefix=6400, prompt=7000)
+    assert answer["overflow"] == {"low": 1.0, "estimate": 1.0, "high": 1.0}
+    assert answer["rate_at_odds"]["high"] == 0
+
+
 def test_a_request_holds_its_prompt_and_what_it_has_produced() -> None:
     answer = work(prompt=1000, output=100)
     assert answer["held_tokens_per_request"] == pytest.approx(1050.5, rel=1e-3)
