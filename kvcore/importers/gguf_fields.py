@@ -22,6 +22,7 @@ class Metadata(Fields):
 
     def __init__(self, metadata: Mapping[str, object], architecture: str) -> None:
         super().__init__(metadata, architecture)
+        self._per_layer: dict[tuple[str, int | None], tuple[int, ...]] = {}
 
     def key(self, name: str) -> str:
         return f"{self.model_type}.{name}"
@@ -44,7 +45,16 @@ class Metadata(Fields):
         return value
 
     def per_layer(self, name: str, default: int | None = None) -> tuple[int, ...]:
-        """One whole number per layer: an array, or one number for all."""
+        """One whole number per layer: an array, or one number for all.
+
+        Every layer asks for the numbers of all: they are read once.
+        """
+        known = self._per_layer.get((name, default))
+        if known is None:
+            known = self._per_layer[name, default] = self._read_per_layer(name, default)
+        return known
+
+    def _read_per_layer(self, name: str, default: int | None) -> tuple[int, ...]:
         value = self.get(name)
         if value is None:
             if default is None:

@@ -1,6 +1,7 @@
 /** What a person can do: each changes the app, asks if need be, and renders. */
 
 import { closed, opened } from "./combobox.js";
+import { createEdits } from "./edits.js";
 import { fieldOf } from "./fields.js";
 import { createImport } from "./files.js";
 import { readerOf } from "./format.js";
@@ -32,7 +33,7 @@ export function createActions(app, ways) {
     app.combos = { ...app.combos, model: closed };
     app.typed.paste = "";
     actions.forgetImport();
-    change({ model: id, model_text: null, weights: null });
+    change({ model: id, model_text: null, weights: null, edits: {} });
   }
 
   /** What files gave becomes the scenario: kvcore has read it. */
@@ -42,7 +43,9 @@ export function createActions(app, ways) {
       delete app.entryErrors[field];
     }
     clearTimeout(pasteTimer);
-    app.scenario = { ...app.scenario, ...patch };
+    const edits = "model_text" in patch ? {} : app.scenario.edits;
+    app.scenario = { ...app.scenario, edits, ...patch };
+    actions.followModel();
     ask();
     render();
     await ways.packConfig();
@@ -210,11 +213,12 @@ export function createActions(app, ways) {
     },
     /** The config becomes the scenario only once kvcore has read it. */
     async tryConfig(text) {
-      const candidate = { ...app.scenario, model: null, model_text: text, weights: null };
+      const candidate = { ...app.scenario, model: null, model_text: text, weights: null, edits: {} };
       const verdict = await attempt(candidate);
       if (verdict === null) return;
       if (verdict.error && ["paste", "model"].includes(fieldOf(verdict.error, candidate))) return;
       app.scenario = candidate;
+      actions.followModel();
       if (verdict.error) app.answer = { ...app.answer, stale: true };
       await ways.packConfig();
       commit({ push: true });
@@ -289,6 +293,7 @@ export function createActions(app, ways) {
   Object.assign(actions, createImport(app, { ...ways, adopt }));
   Object.assign(actions, createLookUp(app, { ...ways, importFiles: actions.importFiles }));
   Object.assign(actions, createLeverActions(app, { ...ways, change }));
+  Object.assign(actions, createEdits(app, ways));
   app.actions = actions;
   return actions;
 }

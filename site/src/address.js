@@ -27,11 +27,12 @@ export function createAddress({ fixed, onNavigate }) {
   function write(fragment, push) {
     clearTimeout(timer);
     timer = null;
-    if (fixed() || fragment === last) return;
-    last = fragment;
+    // An address that is not the last one known is being navigated to.
+    if (fixed() || fragment === last || location.hash.slice(1) !== last) return;
     try {
       if (push) history.pushState(null, "", `#${fragment}`);
       else history.replaceState(null, "", `#${fragment}`);
+      last = fragment;
     } catch {
       // Browsers limit how often the address may change; the next change writes it.
     }

@@ -1,6 +1,7 @@
 /** Everything the page knows: what is asked, what is answered, what is open. Views only read it. */
 
 import { closed } from "./combobox.js";
+import { NO_FIELDS } from "./edits.js";
 import { emptyLog } from "./logs.js";
 import { createTranslator, preferredLanguage } from "./i18n.js";
 import { panelState } from "./panels.js";
@@ -9,6 +10,7 @@ import { createGpus } from "./gpus.js";
 import { createResolver, createSearch } from "./search.js";
 import { VIEW_DEFAULTS, completeScenario } from "./state.js";
 import { remembered } from "./storage.js";
+import { isEdited } from "./values.js";
 
 /** Estimates are marked where they enter, and listed below the verdict. */
 const SAID_IN_THE_ANSWER = new Set(["reserve_estimated", "weights_estimated"]);
@@ -67,7 +69,9 @@ export function createApp(data) {
     view: { ...VIEW_DEFAULTS },
     combos: { model: closed, gpu: closed },
     pasteOpen: false,
-    open: { rules: false, parallel: false, more: false },
+    open: { fields: false, rules: false, parallel: false, more: false },
+    fields: NO_FIELDS,
+    adding: { name: "", value: "" },
     dragging: false,
     log: emptyLog,
     answerHidden: false,
@@ -93,11 +97,12 @@ export function createApp(data) {
       return this.gpus.find(this.scenario.gpu);
     },
     get modelName() {
-      return this.model?.name ?? this.answer.estimate.name ?? this.t("model.custom");
+      const name = this.model?.name ?? this.answer.estimate.name ?? this.t("model.custom");
+      return isEdited(this.scenario) ? this.t("model.edited", { name }) : name;
     },
     /** The layers of the model that is chosen, which may not be the one answered yet. */
     get ownShow() {
-      const same = this.asked.model === this.scenario.model && this.asked.model_text === this.scenario.model_text;
+      const same = ["model", "model_text", "edits"].every((field) => this.asked[field] === this.scenario[field]);
       return same ? this.show : null;
     },
     /** Whether the verdict is about the scenario whose numbers are on screen. */

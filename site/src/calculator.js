@@ -2,6 +2,7 @@
 
 import { curvePoints } from "./charts.js";
 import { LINK_DEFAULTS, completeScenario, modelParams, toParams, toPlanParams } from "./state.js";
+import { isEdited } from "./values.js";
 
 const CURVE_QUIET = 60;
 
@@ -57,6 +58,7 @@ export function createCalculator({ call, data }) {
   let ticket = 0;
   let planTicket = 0;
   let curveTimer = null;
+  let described = {};
 
   const opening = scenarioKey(completeScenario(data.default_state));
   const linked = scenarioKey(completeScenario(LINK_DEFAULTS));
@@ -98,7 +100,8 @@ export function createCalculator({ call, data }) {
      */
     async estimate(scenario) {
       const mine = ++ticket;
-      const known = scenario.model_text === null ? shows.get(scenario.model) : undefined;
+      const listed = scenario.model_text === null && !isEdited(scenario);
+      const known = listed ? shows.get(scenario.model) : undefined;
       try {
         const [estimate, show] = await Promise.all([
           estimated(scenario),
@@ -107,7 +110,7 @@ export function createCalculator({ call, data }) {
         if (mine !== ticket) return null;
         if (estimate.error) return { error: estimate.error };
         if (show.error) return { estimate, show: null };
-        if (scenario.model_text === null) shows.set(scenario.model, show);
+        if (listed) shows.set(scenario.model, show);
         return { estimate, show };
       } catch (error) {
         if (isAbort(error) || mine !== ticket) return null;
@@ -128,6 +131,20 @@ export function createCalculator({ call, data }) {
         if (isAbort(error) || mine !== planTicket) return null;
         throw error;
       }
+    },
+
+    /**
+     * The fields of the scenario's model, and its description in short.
+     * @returns {Promise<object|null>} null when a newer question has come, or none can be answered
+     */
+    async fields(scenario) {
+      const params = modelParams(scenario);
+      const key = keyOf(params);
+      if (described.key !== key) described = { key, answer: call("fields", params, { lane: "fields" }).catch(() => null) };
+      const { answer } = described;
+      const found = await answer;
+      if (found === null && described.answer === answer) described = {};
+      return found;
     },
 
     /** A question beside the scenario's own: the answer, or null where none comes. */

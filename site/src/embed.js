@@ -1,6 +1,7 @@
 /** The page inside another page: what it shows there, how it says its height, and the code to put it there. */
 
 import { html, nothing } from "lit-html";
+import { answeredName } from "./messages.js";
 import { serialize } from "./state.js";
 import { answer, answerBar, sentenceText, summaryLine } from "./views/answer.js";
 import { curve } from "./views/curve.js";
@@ -41,7 +42,7 @@ export function embedCode(app) {
     },
   });
   const frame = `<iframe class="kvcore" src="${escapeAttribute(`${pageAddress()}#${fragment}`)}"
-  title="${escapeAttribute(app.t("embed.title", { model: app.answer.estimate.name ?? app.answer.estimate.model }))}"
+  title="${escapeAttribute(app.t("embed.title", { model: answeredName(app) }))}"
   width="100%" height="${(app.scenario.gpu ? HEIGHTS_WITH_GPU : HEIGHTS)[view]}" loading="lazy" allow="clipboard-write"
   referrerpolicy="no-referrer" sandbox="allow-scripts allow-popups allow-popups-to-escape-sandbox"></iframe>`;
   return resize ? `${frame}\n${LISTENER}` : frame;

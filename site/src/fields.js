@@ -1,5 +1,7 @@
 /** Which input a message from kvcore belongs to, and which inputs apply to a model. */
 
+import { entryOf } from "./values.js";
+
 const BY_CODE = {
   // errors
   missing_field: "paste",
@@ -33,11 +35,24 @@ const BY_CODE = {
   working_set_estimated: "gpu",
 };
 
+/** What may be wrong with a description of a model, and so with a field changed by hand. */
+const OF_DESCRIPTION = new Set(["missing_field", "invalid_field"]);
+
 const FORMAT_CODES = new Set(["unknown_format", "unsupported_format", "format_row_mismatch"]);
 const OPTION_CODES = new Set(["invalid_argument", "unsupported_option", "setting_overridden", "does_not_shard"]);
 /** The page's own names for a plan's arguments. */
 const ARGUMENTS = { context: "tokens", concurrency: "sequences" };
 const FORMAT_FIELDS = ["kv_format", "indexer_format", "state_format"];
+
+/** The field changed by hand that a message is about: the one it names, else the last one changed. */
+function editedPath({ code, params }, scenario) {
+  const paths = Object.keys(scenario.edits);
+  if (code === "edit_without_effect") return params.field;
+  const ofEdits = code === "invalid_argument" && params.argument === "edits";
+  if (paths.length === 0 || !(ofEdits || OF_DESCRIPTION.has(code)) || params.field in scenario) return null;
+  const named = String(params.field ?? "").replace(/\[\d+\]$/, "");
+  return paths.find((path) => path === named || path.endsWith(`.${named}`)) ?? paths.at(-1);
+}
 
 /**
  * The field beside which a message is shown, or null for the list of notices.
@@ -46,6 +61,8 @@ const FORMAT_FIELDS = ["kv_format", "indexer_format", "state_format"];
  */
 export function fieldOf(message, scenario) {
   const { code, params = {} } = message;
+  const edited = editedPath({ code, params }, scenario);
+  if (edited !== null) return entryOf(edited);
   if (FORMAT_CODES.has(code)) {
     return FORMAT_FIELDS.find((field) => scenario[field] === params.format) ?? "kv_format";
   }
@@ -61,6 +78,12 @@ export function fieldOf(message, scenario) {
   // A field of the catalog's own config can't be mended by the reader.
   if (field === "paste" && scenario.model_text === null) return "model";
   return field;
+}
+
+/** Whether it is the model itself that cannot be read. */
+export function isOfModel(message, scenario) {
+  const field = fieldOf(message, scenario) ?? "";
+  return field === "paste" || field === "model" || field.startsWith("edit-");
 }
 
 /** The inputs under "More" that change anything for this model. */
@@ -98,6 +121,7 @@ export function shownFieldOf(app, message, scenario) {
   const field = fieldOf(message, scenario);
   if (field === null || ALWAYS_SHOWN.has(field)) return field;
   if (field === "paste") return app.pasteOpen ? field : null;
+  if (field.startsWith("edit-")) return app.open.fields ? field : null;
   if (IN_RULES.has(field) || field.startsWith("option-")) return app.open.rules ? field : null;
   if (IN_PARALLEL.has(field)) return app.open.parallel && scenario.gpu ? field : null;
   if (!app.open.more) return null;

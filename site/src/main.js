@@ -109,6 +109,7 @@ function commit(how) {
   if (app.cfg === null && app.files === null) app.cfgTooLong = false;
   address.update(app, how);
   logs.scenarioChanged();
+  actions.followModel();
 }
 
 async function open(found) {
@@ -131,7 +132,13 @@ const actions = createActions(app, {
   engine,
   say,
   applyTheme,
+  describe: calculator.fields,
   packConfig: () => packConfig(app),
+  async shortenLink(text) {
+    await packConfig(app, text);
+    address.update(app);
+    render();
+  },
 });
 
 const logs = createLogs(app, { render, call, say, fill: actions.fill, showAnswer: actions.showAnswer });

@@ -32,6 +32,12 @@ function worded(kind, t, { code, params, message }, unit) {
   return t(`${kind}.other`, { code, details: JSON.stringify(params ?? {}) });
 }
 
+/** The model that the answer on screen is about. */
+export function answeredName({ t, answer: { estimate } }) {
+  const name = estimate.name ?? estimate.model;
+  return estimate.edited ? t("model.edited", { name }) : name;
+}
+
 export const errorText = (t, error, unit) => worded("error", t, error, unit);
 export const warningText = (t, warning, unit) => worded("warning", t, warning, unit);
 

@@ -6,6 +6,7 @@ import { LINK_DEFAULTS, VIEW_DEFAULTS, completeScenario, filesJson, filesOfJson 
 
 /** Which disclosure holds a field that is not on the first screen. */
 const BOXES = {
+  fields: ["edits"],
   rules: [
     "engine",
     "engine_version",
@@ -32,9 +33,13 @@ const BOXES = {
 };
 const SUGGESTIONS = 3;
 
+/** Texts as they were given, by their short forms: going back finds them again. */
+const asGiven = new Map();
+
 /** The link's config.json, or the problem with it. */
 async function customModel(packed) {
   if (packed === null) return { text: null, problems: [] };
+  if (asGiven.has(packed)) return { text: asGiven.get(packed), problems: [] };
   try {
     return { text: await unpack(packed), problems: [] };
   } catch {
@@ -63,9 +68,11 @@ export async function openLink(app, found) {
     const suggestions = app.search(given.model).slice(0, SUGGESTIONS);
     problems.push({ code: "link_model", params: { value: given.model, suggestions } });
   }
+  // Edits of a model that is not here are not for the one shown in its place.
+  const edits = text === null && (model === null || found.cfg !== null) ? { edits: {} } : {};
   const catalogModel = model?.id ?? LINK_DEFAULTS.model;
   app.scenario = {
-    ...completeScenario({ ...given, ...files.given, model: text === null ? catalogModel : null }),
+    ...completeScenario({ ...given, ...files.given, ...edits, model: text === null ? catalogModel : null }),
     model_text: text,
   };
   // Weights are those of the link's own model alone.
@@ -87,11 +94,19 @@ export async function openLink(app, found) {
   await packConfig(app);
 }
 
-/** Keeps the short form of what files or a text say, which links and saved copies carry. */
-export async function packConfig(app) {
+/**
+ * Keeps the packed form of what files or a text say, which links and saved copies carry.
+ * @param {string} [short] another text that means the same
+ */
+export async function packConfig(app, short) {
   const { scenario } = app;
-  const files = filesJson(scenario);
-  app.cfg = scenario.model_text === null ? null : await pack(scenario.model_text);
-  app.files = files === null ? null : await pack(files);
-  app.cfgTooLong = [app.cfg, app.files].some((packed) => packed !== null && packed.length > MAX_PACKED);
+  const { model_text: text } = scenario;
+  const described = filesJson(scenario);
+  const packed = text === null ? null : await pack(short ?? text);
+  const files = described === null ? null : await pack(described);
+  if (scenario !== app.scenario) return;
+  if (packed !== null) asGiven.set(packed, text);
+  app.cfg = packed;
+  app.files = files;
+  app.cfgTooLong = [packed, files].some((part) => part !== null && part.length > MAX_PACKED);
 }

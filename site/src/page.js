@@ -3,6 +3,7 @@
 import { html, nothing } from "lit-html";
 import { embedded } from "./embed.js";
 import { bytesText } from "./format.js";
+import { answeredName } from "./messages.js";
 import { answer } from "./views/answer.js";
 import { footer, header, stickyBar } from "./views/chrome.js";
 import { curve } from "./views/curve.js";
@@ -35,7 +36,7 @@ export function page(app, actions) {
   }
   if (view.embed) return html`${calculator(app, actions)}${dropZone(app)}`;
   return html`${header(app, actions)}${calculator(app, actions)}${footer(app)}${stickyBar(app, actions, {
-    model: estimate.name ?? estimate.model,
+    model: answeredName(app),
     total: bytesText(estimate.total_bytes, view.unit),
     verdict: shortVerdict(app),
     perToken: bytesText(estimate.marginal_bytes_per_token, view.unit),

@@ -4,6 +4,7 @@
  */
 
 import { parseCount } from "./format.js";
+import { textOf, valueOf } from "./values.js";
 
 export const VERSION = 1;
 
@@ -86,6 +87,8 @@ const VIEW = {
 };
 
 const OPTION = "option.";
+/** A field of the model's config changed by hand. */
+const EDIT = "set.";
 
 export const VIEW_DEFAULTS = { lang: null, theme: null, unit: "gib", embed: false, view: "full" };
 
@@ -94,17 +97,20 @@ export const NO_FILES = { model_text: null, weights: null, draft_model_text: nul
 
 /** The build's default scenario, with every field present. */
 export function completeScenario(given) {
-  const scenario = { ...NO_FILES, engine_options: {} };
+  const scenario = { ...NO_FILES, engine_options: {}, edits: {} };
   for (const key of Object.keys(FIELDS)) scenario[key] = null;
   Object.assign(scenario, { no_state: false, draft: false }, given);
   scenario.engine_options = { ...(given.engine_options ?? {}) };
+  scenario.edits = { ...(given.edits ?? {}) };
   return scenario;
 }
 
 /** The api's parameters that say which model is meant, with the weights its files have. */
-export function modelParams({ model, model_text: text, weights }) {
-  if (text === null) return { model };
-  return weights === null ? { model_text: text } : { model_text: text, weights };
+export function modelParams({ model, model_text: text, weights, edits = {} }) {
+  const params = text === null ? { model } : { model_text: text };
+  if (text !== null && weights !== null) params.weights = weights;
+  if (Object.keys(edits).length > 0) params.edits = { ...edits };
+  return params;
 }
 
 /** The same of a draft model. */
@@ -216,6 +222,7 @@ export function serialize({ scenario, view, cfg = null, files = null }) {
   for (const [name, value] of Object.entries(scenario.engine_options)) {
     pairs.push([OPTION + name, written(value)]);
   }
+  for (const [path, value] of Object.entries(scenario.edits)) pairs.push([EDIT + path, textOf(value)]);
   for (const [key, fallback] of Object.entries(VIEW_DEFAULTS)) {
     const value = view[key];
     if (value !== undefined && value !== null && value !== fallback) pairs.push([key, written(value)]);
@@ -236,6 +243,7 @@ export function parse(fragment) {
   const source = fragment.replace(/^[#?]/, "");
   if (!source.includes("=")) return found;
   const options = new Map();
+  const edits = new Map();
   for (const pair of source.split("&")) {
     if (pair === "") continue;
     const cut = pair.indexOf("=");
@@ -250,6 +258,8 @@ export function parse(fragment) {
       found[key] = raw;
     } else if (key.startsWith(OPTION) && key.length > OPTION.length) {
       options.set(key.slice(OPTION.length), raw);
+    } else if (key.startsWith(EDIT) && key.length > EDIT.length) {
+      edits.set(key.slice(EDIT.length), valueOf(raw));
     } else {
       const [target, readers] = Object.hasOwn(FIELDS, key)
         ? [found.scenario, FIELDS]
@@ -266,6 +276,7 @@ export function parse(fragment) {
     }
   }
   if (options.size > 0) found.scenario.engine_options = Object.fromEntries(options);
+  if (edits.size > 0) found.scenario.edits = Object.fromEntries(edits);
   return found;
 }
 

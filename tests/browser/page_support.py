@@ -74,6 +74,13 @@ def fragment(page: Page) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in raw.split("&") if pair)
 
 
+def expect_short_link(page: Page, then: str = "(&|$)") -> None:
+    """A model of one's own is in the link by its fields that matter alone."""
+    mirror = page.locator("meta[name=kvcore-state]")
+    short = re.compile("cfg=[^&]{50,300}" + then)
+    expect(mirror).to_have_attribute("content", short, timeout=START_LIMIT)
+
+
 def message(page: Page, field: str) -> str:
     """What stands beside a field, joined to it for assistive technology too."""
     described = page.locator(f"#{field}").get_attribute("aria-describedby") or ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from page_support import (
     choose_model,
     expect_answer,
     expect_message,
+    expect_short_link,
     fragment,
     go,
     live_page,
@@ -173,15 +175,23 @@ class TestLink:
         live.locator("#paste").fill(TEXT)
         live.locator("#sequences").fill("3")
         expect_total(live, total(sequences=3))
-        settings = fragment(live)
-        assert set(settings) == {"v", "cfg", "sequences"}
+        assert set(fragment(live)) == {"v", "cfg", "sequences"}
         other = open_page(f"{site}{live.evaluate('location.hash')}")
         expect_total(other, total(sequences=3), timeout=90_000)
-        expect(other.locator("#paste")).to_have_value(TEXT)
+        assert json.loads(other.locator("#paste").input_value()) == CONFIG
 
-    def test_too_long_for_a_link(self, live: Page) -> None:
+    def test_fields_nobody_reads_are_left_out(self, live: Page) -> None:
         noise = {f"unused_{n}": hash(("seed", n)) for n in range(900)}
         text = json.dumps({**CONFIG, **noise})
+        live.locator("#paste").fill(text)
+        expect_total(live, total(text))
+        expect_short_link(live)
+        expect(live.locator("#paste")).to_have_value(text)
+
+    def test_too_long_for_a_link(self, live: Page) -> None:
+        chance = random.Random(1)
+        classes = ["LlamaForCausalLM", f"{chance.getrandbits(40_000):x}"]
+        text = json.dumps({**CONFIG, "architectures": classes})
         live.locator("#paste").fill(text)
         expect_total(live, total(text))
         assert "cfg" not in fragment(live)

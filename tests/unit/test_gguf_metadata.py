@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,6 +70,25 @@ def components(model: Model, tokens: int, *, draft: bool = False) -> Json:
     formats = cache_formats(model, "fp16", "fp16", "fp32")
     scope = Scope(tokens=tokens, draft=draft, encoder_tokens=100)
     return dict(estimate(model, scope, formats).components)
+
+
+class Counted(list[int]):
+    """An array that counts how often it is gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_arrays_are_read_once_and_not_for_every_layer() -> None:
+    """A file of thousands of layers is no reason to wait."""
+    heads = Counted(range(1, 2001))
+    model = gguf.read(plain(block_count=2000, attention__head_count_kv=heads))
+    assert model.num_layers == 2000
+    assert model.layers[1999][0].values["num_kv_heads"] == 2000
+    assert 0 < heads.times < 20
 
 
 class TestConverted:

@@ -120,9 +120,7 @@ MODELS = (
 )
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     model=st.sampled_from(MODELS),
     engine=st.sampled_from(("none", "vllm", "sglang", "llama_cpp", "mlx")),

@@ -2,7 +2,7 @@
 
 import { html, nothing } from "lit-html";
 import { bytesText, exactInteger, integer, percent, scaleBytes, shortTokens } from "../format.js";
-import { engineName, formatName } from "../messages.js";
+import { answeredName, engineName, formatName } from "../messages.js";
 import { bar } from "./bar.js";
 import { emptyGpuBar, gpuBar } from "./gpubar.js";
 import { notices } from "./notices.js";
@@ -17,7 +17,7 @@ function sentenceParams(app, mark) {
     answer: { estimate },
   } = app;
   return {
-    model: mark(estimate.name ?? estimate.model),
+    model: mark(answeredName(app)),
     total: mark(bytesText(estimate.total_bytes, unit)),
     sequences: t.count("count.sequences", estimate.sequences, { count: integer(estimate.sequences) }),
     tokens: t.count("count.tokens", estimate.tokens, { count: integer(estimate.tokens) }),
@@ -147,7 +147,7 @@ export function summaryLine(app) {
     answer: { estimate },
   } = app;
   const pieces = [
-    estimate.name ?? estimate.model,
+    answeredName(app),
     `${formatName(t, estimate.formats?.kv ?? "auto")} KV`,
     `${shortTokens(estimate.tokens)} × ${integer(estimate.sequences)}`,
   ];

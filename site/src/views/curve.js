@@ -4,7 +4,7 @@ import { html, nothing } from "lit-html";
 import { guard } from "lit-html/directives/guard.js";
 import { curveChart, isPowerOfTwo } from "../charts.js";
 import { bytesText, exactInteger, factor, integer } from "../format.js";
-import { engineName } from "../messages.js";
+import { answeredName, engineName } from "../messages.js";
 
 /** What is drawn: one GPU's share where an engine says what that is, else the logical bytes and the allocated. */
 function drawn({ points, plan }) {
@@ -43,7 +43,7 @@ function finding(app, rows) {
     memory: factor(memory),
     from: integer(low.tokens),
     to: integer(high.tokens),
-    model: estimate.name ?? estimate.model,
+    model: answeredName(app),
   };
   return t(Math.abs(memory / context - 1) < 0.005 ? "curve.in_step" : "curve.slower", params);
 }

@@ -15,7 +15,7 @@ export function messages(app, field) {
   } = app;
   const entry = app.entryErrors[field];
   const errors = [];
-  if (entry) errors.push(t(`entry.${entry.code}`, entry.params));
+  if (entry) errors.push(entry.message ? errorText(t, entry, unit) : t(`entry.${entry.code}`, entry.params));
   if (app.error && fieldOf(app.error, app.errorScenario) === field) errors.push(errorText(t, app.error, unit));
   // What is wrong with the model as a whole is in the verdict.
   const refusal = app.planCurrent && field !== "model" ? app.planned.plan?.error : null;

@@ -9,6 +9,7 @@ import { engineFields } from "./engine.js";
 import { checkField, countField, formatField } from "./fields.js";
 import { gpuField, parallelFields } from "./gpu.js";
 import { modelInput, pasteBox } from "./model.js";
+import { modelFields } from "./model_fields.js";
 
 const TOKEN_CHIPS = [8192, 32768, 131072, 262144, 1048576];
 const SEQUENCE_CHIPS = [1, 8, 32, 128, 512];
@@ -111,7 +112,7 @@ export function inputs(app, actions) {
     @submit=${(event) => event.preventDefault()}
   >
     <h2 id="inputs-heading" class="visually-hidden">${t("inputs.heading")}</h2>
-    ${modelInput(app, actions)} ${pasteBox(app, actions)}
+    ${modelInput(app, actions)} ${modelFields(app, actions)} ${pasteBox(app, actions)}
     ${countField(app, actions, { field: "tokens", chips: tokenChips, chipLabel: shortTokens })}
     ${countField(app, actions, { field: "sequences", chips: SEQUENCE_CHIPS })}
     ${formatField(app, actions, "kv_format", "kv")} ${gpuField(app, actions)} ${rules(app, actions)}

@@ -7,6 +7,7 @@ import { integer, parameterCount } from "../format.js";
 import { lookUpOf, pending } from "../hub.js";
 import { MODEL } from "../kinds.js";
 import { attentionName } from "../messages.js";
+import { isEdited } from "../values.js";
 import { layerKinds, messages } from "./fields.js";
 import { modelFiles } from "./files.js";
 import { hubStatus } from "./hub.js";
@@ -23,7 +24,7 @@ function modelFacts(app) {
   // The field holds a name that is looked up, and not that of this model.
   if (pending(app) !== null) return "";
   const facts = show?.facts ?? {};
-  const pieces = [];
+  const pieces = isEdited(app.scenario) ? [t("facts.edited")] : [];
   if (facts.num_layers) pieces.push(t("facts.layers", { count: integer(facts.num_layers) }));
   const heads = common(show, "num_kv_heads");
   if (heads) pieces.push(t.count("facts.kv_heads", heads, { count: integer(heads) }));
@@ -31,7 +32,7 @@ function modelFacts(app) {
   if (width) pieces.push(t("facts.head_dim", { count: integer(width) }));
   const kinds = layerKinds(app);
   if (kinds.length > 0) pieces.push(attentionName(t, kinds));
-  const parameters = facts.parameters ?? model?.parameters;
+  const parameters = facts.parameters ?? (isEdited(app.scenario) ? null : model?.parameters);
   if (parameters) pieces.push(t("facts.parameters", { count: parameterCount(parameters) }));
   return pieces.join(" · ");
 }

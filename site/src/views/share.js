@@ -4,6 +4,7 @@ import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
 import { embedCode, embedPreview } from "../embed.js";
 import { toParams, toPlanParams } from "../state.js";
+import { textOf } from "../values.js";
 
 export const TABS = ["link", "embed", "cli", "python", "json"];
 
@@ -59,6 +60,7 @@ const quoted = (value) =>
 export function cliCommand(scenario) {
   const { method, params } = question(scenario);
   const words = [`python3 -m kvcore ${method}`, params.model_text === undefined ? quoted(params.model) : "config.json"];
+  for (const [path, value] of Object.entries(params.edits ?? {})) words.push(`--set ${quoted(`${path}=${textOf(value)}`)}`);
   for (const name of CLI_PARAMS[method]) {
     if (params[name] !== undefined) words.push(`${flagOf(name)} ${quoted(params[name])}`);
   }
@@ -70,16 +72,19 @@ export function cliCommand(scenario) {
 }
 
 /** JSON's literals in Python's words. */
-const literal = (value) =>
-  value === true
-    ? "True"
-    : value === false
-      ? "False"
-      : value !== null && typeof value === "object"
-        ? `{${Object.entries(value)
-            .map(([key, inner]) => `${JSON.stringify(key)}: ${literal(inner)}`)
-            .join(", ")}}`
-        : JSON.stringify(value);
+const CONSTANTS = new Map([
+  [true, "True"],
+  [false, "False"],
+  [null, "None"],
+]);
+
+function literal(value) {
+  if (CONSTANTS.has(value)) return CONSTANTS.get(value);
+  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
+  if (typeof value !== "object") return JSON.stringify(value);
+  const pairs = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}: ${literal(inner)}`);
+  return `{${pairs.join(", ")}}`;
+}
 
 export function pythonSnippet(scenario) {
   const {

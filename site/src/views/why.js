@@ -4,6 +4,7 @@ import { html, nothing } from "lit-html";
 import { bytesText, exactInteger, integer, parameterCount } from "../format.js";
 import { numeric, symbolic } from "../formula.js";
 import { componentName, kindName } from "../messages.js";
+import { textOf } from "../values.js";
 
 const pieces = (parts) =>
   parts.map(
@@ -153,8 +154,15 @@ function facts(app) {
             })}
           </p>`
         : nothing
-    }`;
+    }
+    ${show.edited ? html`<p class="source">${t("why.edited", { fields: editsText(app.asked.edits) })}</p>` : nothing}`;
 }
+
+/** "num_key_value_heads = 4, head_dim = null" */
+const editsText = (edits) =>
+  Object.entries(edits)
+    .map(([path, value]) => `${path} = ${value === null ? "null" : textOf(value)}`)
+    .join(", ");
 
 export function why(app) {
   const { t } = app;
