@@ -23,7 +23,9 @@ export function createActions(app, ways) {
 
   /** Sets scenario fields and asks; `push` adds a step to the browser's history. */
   function change(patch, { push = true } = {}) {
-    app.scenario = { ...app.scenario, ...patch };
+    // Fields changed by hand are those of one model.
+    const edits = "model" in patch || "model_text" in patch ? {} : app.scenario.edits;
+    app.scenario = { ...app.scenario, edits, ...patch };
     ask();
     commit({ push });
     render();
@@ -33,7 +35,7 @@ export function createActions(app, ways) {
     app.combos = { ...app.combos, model: closed };
     app.typed.paste = "";
     actions.forgetImport();
-    change({ model: id, model_text: null, weights: null, edits: {} });
+    change({ model: id, model_text: null, weights: null });
   }
 
   /** What files gave becomes the scenario: kvcore has read it. */
