@@ -21,7 +21,8 @@ from typing import Final
 
 from kvcore.reuse.routing import mixed
 from kvcore.traces.requests import Request
-from kvcore.workload.lengths import NORMAL, Z95
+from kvcore.workload import normal
+from kvcore.workload.lengths import Z95
 
 Spread = tuple[float, float]
 """Median and 95th percentile."""
@@ -100,7 +101,7 @@ def _lognormal(spread: Spread, *key: int) -> float:
     p50, p95 = spread
     if p95 <= p50:
         return p50
-    z = NORMAL.inv_cdf(min(max(_uniform(*key), 1e-12), 1 - 1e-12))
+    z = normal.quantile(min(max(_uniform(*key), 1e-12), 1 - 1e-12))
     return float(exp(log(p50) + z * log(p95 / p50) / Z95))
 
 

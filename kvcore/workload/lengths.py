@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import exp, log
-from statistics import NormalDist
 from typing import Final, Protocol
 
+from kvcore.workload import normal
 from kvcore.workload.cells import Cell, edges
 
-NORMAL: Final = NormalDist()
-Z95: Final = NORMAL.inv_cdf(0.95)
+Z95: Final = normal.quantile(0.95)
 NEGLIGIBLE: Final = 1e-13
 RARE: Final = 1e-4
 
@@ -98,14 +97,14 @@ class LogNormal:
             return 0.0
         shift = moment * self._sigma**2
         scale = exp(moment * self._mu + moment * shift / 2)
-        return scale * NORMAL.cdf((log(length) - self._mu - shift) / self._sigma)
+        return scale * normal.below((log(length) - self._mu - shift) / self._sigma)
 
     @cached_property
     def mean(self) -> float:
         return self.age(self.limit)
 
     def quantile(self, share: float) -> float:
-        uncut = exp(self._mu + self._sigma * NORMAL.inv_cdf(share))
+        uncut = exp(self._mu + self._sigma * normal.quantile(share))
         return min(uncut, float(self.limit))
 
     def cells(self, ratio: float, step: int) -> list[Cell]:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from math import exp, floor, log, sqrt
 from typing import Final
 
+from kvcore.workload import normal
 from kvcore.workload.cells import Cell, edges
 from kvcore.workload.charges import Charges
 from kvcore.workload.compound import Rates, Sum, probabilities, sum_of
-from kvcore.workload.lengths import NORMAL
 
 BUDGET: Final = 6_000_000
 SEARCH_BUDGET: Final = 1_000_000
@@ -227,6 +227,6 @@ def _solve(gap: Callable[[float], float], start: float) -> float:
 
 def _normal_guess(mean: float, spread: float, room: float, odds: float) -> float:
     """The scale at which a normal sum exceeds the room with these odds."""
-    away = NORMAL.inv_cdf(1 - odds) * spread
+    away = normal.quantile(1 - odds) * spread
     root = (sqrt(away**2 + 4 * mean * room) - away) / (2 * mean)
     return root**2

@@ -20,6 +20,7 @@ from kvcore import api
 from kvcore.__main__ import main
 from kvcore.importers.byte_source import in_memory
 from kvcore.traces.rows import Row, rows
+from kvcore.workload import normal
 from kvcore.workload.compound import chernoff, probabilities
 from kvcore.workload.lengths import Fixed, LogNormal, produced
 
@@ -82,6 +83,14 @@ def test_many_requests_neither_underflow_nor_overflow() -> None:
     peak = max(range(len(found)), key=found.__getitem__)
     assert abs(peak - 5000) <= 1
     assert found[5000] == pytest.approx(1 / math.sqrt(2 * math.pi * 5000), rel=1e-3)
+
+
+@given(st.floats(1e-14, 1, exclude_max=True))
+def test_the_normal_distribution_is_the_standard_librarys(share: float) -> None:
+    known = NormalDist()
+    assert normal.quantile(share) == pytest.approx(known.inv_cdf(share), abs=1e-9)
+    z = known.inv_cdf(share)
+    assert normal.below(z) == pytest.approx(known.cdf(z), rel=1e-9, abs=1e-15)
 
 
 # Lengths ----------------------------------------------------------------------
