@@ -56,7 +56,8 @@ def check(_: argparse.Namespace) -> int:
 def test(arguments: argparse.Namespace) -> int:
     build(arguments)
     environment = {**os.environ, "KVCORE_CHROMIUM": str(tools.chromium())}
-    command = [PYTHON, "-m", "pytest", *arguments.pytest]
+    workers = ["--numprocesses", "auto", "--dist", "worksteal"]
+    command = [PYTHON, "-m", "pytest", *workers, *arguments.pytest]
     return subprocess.run(command, check=False, cwd=ROOT, env=environment).returncode
 
 
