@@ -354,6 +354,35 @@ class TestWhen:
         expect_levers(live, {**plan, "concurrency": 35})
 
 
+class TestTrouble:
+    """Requests for levers are spoilt on their way to kvcore, until told otherwise."""
+
+    SPOIL = """() => {
+      const post = Worker.prototype.postMessage;
+      window.spoilt = true;
+      Worker.prototype.postMessage = function (message, ...rest) {
+        const request = message.request?.replace('"method":"levers"', '"method":"x"');
+        const sent = window.spoilt && request ? {...message, request} : message;
+        post.call(this, sent, ...rest);
+      };
+    }"""
+
+    def test_an_error_is_worded_and_can_be_tried_again(self, live: Page) -> None:
+        visit(live, OPENING_PLAN)
+        found = expect_levers(live, OPENING_PLAN)
+        changed = {**OPENING_PLAN, "concurrency": 36}
+        live.evaluate(self.SPOIL)
+        live.locator("#sequences").fill("36")
+        error = live.locator("#levers .panel-error")
+        expect(error).to_contain_text("x", timeout=LIMIT)
+        expect(live.locator("#levers .levers.old")).to_have_count(1)
+        expect(rows(live)).to_have_count(len(found["levers"]))
+        live.evaluate("window.spoilt = false")
+        error.locator("button").click()
+        expect(error).to_have_count(0)
+        expect_levers(live, changed)
+
+
 class TestEmbed:
     def test_a_whole_calculator_has_it_closed(
         self, open_page: OpenPage, site: str
