@@ -35,7 +35,7 @@ export function createActions(app, ways) {
     app.combos = { ...app.combos, model: closed };
     app.typed.paste = "";
     actions.forgetImport();
-    change({ model: id, model_text: null, weights: null });
+    change({ model: id, model_text: null, weights: null, hub: null });
   }
 
   /** What files gave becomes the scenario: kvcore has read it. */
@@ -215,7 +215,7 @@ export function createActions(app, ways) {
     },
     /** The config becomes the scenario only once kvcore has read it. */
     async tryConfig(text) {
-      const candidate = { ...app.scenario, model: null, model_text: text, weights: null, edits: {} };
+      const candidate = { ...app.scenario, model: null, model_text: text, weights: null, hub: null, edits: {} };
       const verdict = await attempt(candidate);
       if (verdict === null) return;
       if (verdict.error && ["paste", "model"].includes(fieldOf(verdict.error, candidate))) return;
@@ -293,7 +293,8 @@ export function createActions(app, ways) {
     },
   };
   Object.assign(actions, createImport(app, { ...ways, adopt }));
-  Object.assign(actions, createLookUp(app, { ...ways, importFiles: actions.importFiles }));
+  const { importFiles, forgetImport } = actions;
+  Object.assign(actions, createLookUp(app, { ...ways, importFiles, forgetImport }));
   Object.assign(actions, createLeverActions(app, { ...ways, change }));
   Object.assign(actions, createEdits(app, ways));
   app.actions = actions;

@@ -51,8 +51,7 @@ export function createAddress({ fixed, onNavigate }) {
   return {
     /** Replaces the entry once typing has settled, or adds one at once. */
     update(app, { push = false } = {}) {
-      const { scenario, view } = app;
-      const packed = { cfg: app.cfg, files: app.files };
+      const { scenario, view, packed } = app;
       const fragment = serialize({ scenario, view, ...(app.cfgTooLong ? {} : packed) });
       app.link = `${pageAddress()}#${fragment}`;
       mirror()?.setAttribute("content", serialize({ scenario, view: { ...view, embed: false }, ...packed }));

@@ -97,8 +97,12 @@ export function createApp(data) {
       return this.gpus.find(this.scenario.gpu);
     },
     get modelName() {
-      const name = this.model?.name ?? this.answer.estimate.name ?? this.t("model.custom");
+      const name = this.model?.name ?? this.scenario.hub ?? this.answer.estimate.name ?? this.t("model.custom");
       return isEdited(this.scenario) ? this.t("model.edited", { name }) : name;
+    },
+    /** What links and copies say of a model that is not in the catalog. */
+    get packed() {
+      return { cfg: this.cfg, files: this.files, hub: this.scenario.hub };
     },
     /** The layers of the model that is chosen, which may not be the one answered yet. */
     get ownShow() {

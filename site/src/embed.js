@@ -31,8 +31,7 @@ export function embedCode(app) {
   const { view, theme, lang, resize } = app.share.embed;
   const fragment = serialize({
     scenario: app.scenario,
-    cfg: app.cfg,
-    files: app.files,
+    ...app.packed,
     view: {
       unit: app.view.unit,
       lang,
@@ -65,8 +64,7 @@ export function embedPreview(app) {
 function frameFoot(app) {
   const fragment = serialize({
     scenario: app.scenario,
-    cfg: app.cfg,
-    files: app.files,
+    ...app.packed,
     view: { unit: app.view.unit, lang: app.t.lang },
   });
   return html`<p class="frame-foot">

@@ -45,10 +45,11 @@ export async function filesOf(entries) {
   return found;
 }
 
-const asTarget = ({ model_text, weights }) => ({
+const asTarget = ({ model_text, weights }, origin) => ({
   model: null,
   model_text,
   weights,
+  hub: origin?.name ?? null,
   // Weights of another model, by hand, are not those of this file.
   ...(weights === null ? {} : { weight_bytes: null, weight_format: null }),
 });
@@ -99,7 +100,8 @@ export function createImport(app, { call, render, say, adopt }) {
      * Reads files, of which nothing is kept but what kvcore says of them, and asks about their model.
      * @param {Array<File|{name: string, file: File}>} given
      * @param {object} [how]
-     * @param {object} [how.origin] who got the files, where it is not their owner: says itself what went wrong
+     * @param {{name: string}} [how.origin] what the Hub calls them, where they come from there: who got them says
+     *   itself what went wrong
      * @param {"target"|"draft"} [how.role] what a single model is for
      * @returns {Promise<object|null>} {} or {error}; null when newer files have come
      */
@@ -126,7 +128,7 @@ export function createImport(app, { call, render, say, adopt }) {
         await adopt(asDraft(target));
       } else {
         app.typed.paste = target.model_text;
-        await adopt({ ...asTarget(target), ...(draft ? asDraft(draft) : {}) });
+        await adopt({ ...asTarget(target, origin), ...(draft ? asDraft(draft) : {}) });
       }
       say(app.t("files.read", { names: found.models.map(({ name }) => name).join(", ") }));
       return {};
@@ -150,6 +152,7 @@ export function createImport(app, { call, render, say, adopt }) {
         model: draft_model,
         model_text: draft_model_text,
         weights: draft_weights,
+        hub: null,
         draft_model: model,
         draft_model_text: model_text,
         draft_weights: weights,

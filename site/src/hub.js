@@ -6,7 +6,7 @@
  * @property {"asking"|"failed"|"found"} state
  * @property {string} query as typed
  * @property {object} about the model that was chosen when it began, or that it found
- * @property {object} [origin] repo, revision, commit and page_url, once found
+ * @property {object} [origin] name, commit and page_url, once found
  * @property {Array<object>} [warnings]
  * @property {object} [error]
  * @property {Date} [at]
@@ -19,9 +19,11 @@ const LARGEST = 32 * 2 ** 20;
 
 /** What may be the name of a repository: the list then offers to look it up. kvcore reads it properly. */
 const NAME = /^[\w.-]+\/[\w.-]+(@[\w./+-]+)?$/;
+const MAIN = "main";
 const ADDRESS = /^(https?:\/\/)?(www\.)?(huggingface\.co|hf\.co)\/\S+$/i;
 
-export const mayBeRepository = (text) => NAME.test(text.trim()) || ADDRESS.test(text.trim());
+export const isRepository = (text) => text.length <= 200 && NAME.test(text);
+export const mayBeRepository = (text) => isRepository(text.trim()) || ADDRESS.test(text.trim());
 
 /** Whether a look-up is about the model that is chosen. */
 export const lookUpOf = ({ hub, scenario }) =>
@@ -91,9 +93,9 @@ async function get({ file, url }, signal) {
 
 /**
  * @param {object} app
- * @param {{call: Function, render: Function, say: Function, importFiles: Function}} ways
+ * @param {{call: Function, render: Function, say: Function, importFiles: Function, forgetImport: Function}} ways
  */
-export function createLookUp(app, { call, render, say, importFiles }) {
+export function createLookUp(app, { call, render, say, importFiles, forgetImport }) {
   let running = null;
 
   function show(patch) {
@@ -120,13 +122,19 @@ export function createLookUp(app, { call, render, say, importFiles }) {
   async function run(query, signal) {
     const followed = await follow(query, signal);
     if (followed === null || followed.step.error) return followed && { error: followed.step.error };
-    const { step, bodies } = followed;
-    const files = step.files.map((name) => new File([bodies[name]], name));
-    const { repo, revision, commit, page_url, warnings } = step;
-    const verdict = await importFiles(files, { origin: { repo, revision } });
+    const { repo, revision, commit: sha, page_url, files, warnings } = followed.step;
+    const notes = [...warnings];
+    const given = files.map((name) => new File([followed.bodies[name]], name));
+    const name = revision === MAIN ? repo : `${repo}@${revision}`;
+    const origin = { name, commit: sha, page_url };
+    let verdict = await importFiles(given, { origin });
+    if (verdict?.error && given.length > 1) {
+      // A config counts even where its index cannot be read.
+      verdict = await importFiles(given.slice(0, 1), { origin });
+      notes.push({ code: "hub_no_index", params: { repo, file: files[1] } });
+    }
     signal.throwIfAborted();
-    if (verdict === null) return null;
-    return { error: verdict.error, origin: { repo, revision, commit, page_url }, warnings };
+    return verdict && { ...verdict, origin, warnings: notes };
   }
 
   function finish(query, found) {
@@ -136,7 +144,7 @@ export function createLookUp(app, { call, render, say, importFiles }) {
       say(errorText(app.t, found.error, app.view.unit));
     } else {
       show({ state: "found", about: chosen(app.scenario), at: new Date(), ...found });
-      say(app.t("hub.found", { repo: found.origin.repo }));
+      say(app.t("hub.found", { repo: found.origin.name }));
     }
   }
 
@@ -160,6 +168,7 @@ export function createLookUp(app, { call, render, say, importFiles }) {
     /** Back to the model that is chosen. */
     leaveHub() {
       running?.abort();
+      forgetImport();
       show(null);
       document.getElementById("model")?.focus();
     },

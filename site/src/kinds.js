@@ -2,7 +2,7 @@
 
 import { bytesText, parameterCount, shortTokens } from "./format.js";
 import { NO_GPU, OTHER_GPU } from "./gpus.js";
-import { lookUpOf, mayBeRepository, pending } from "./hub.js";
+import { mayBeRepository, pending } from "./hub.js";
 import { attentionName } from "./messages.js";
 
 /** What looks like a repository's name, and no model here has: it can be looked up. */
@@ -17,7 +17,7 @@ export const MODEL = {
   find: (app, query) => [...lookUp(app, query), ...app.search(query)],
   current: (app) => app.scenario.model,
   /** What was typed stays until it has become a model. */
-  shown: (app) => pending(app)?.query ?? lookUpOf(app)?.origin.repo ?? app.modelName,
+  shown: (app) => pending(app)?.query ?? app.modelName,
   describe({ t }, model) {
     if (model.repository) return t("hub.sends");
     const pieces = [];

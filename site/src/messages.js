@@ -33,8 +33,8 @@ function worded(kind, t, { code, params, message }, unit) {
 }
 
 /** The model that the answer on screen is about. */
-export function answeredName({ t, answer: { estimate } }) {
-  const name = estimate.name ?? estimate.model;
+export function answeredName({ t, asked, answer: { estimate } }) {
+  const name = asked.hub ?? estimate.name ?? estimate.model;
   return estimate.edited ? t("model.edited", { name }) : name;
 }
 

@@ -1,6 +1,7 @@
 /** From a link to a scenario, naming what of the link can't be used. */
 
 import { closed } from "./combobox.js";
+import { isRepository } from "./hub.js";
 import { MAX_PACKED, pack, unpack } from "./pack.js";
 import { LINK_DEFAULTS, VIEW_DEFAULTS, completeScenario, filesJson, filesOfJson } from "./state.js";
 
@@ -78,6 +79,7 @@ export async function openLink(app, found) {
   // Weights are those of the link's own model alone.
   if (text === null) app.scenario.weights = null;
   app.importing = null;
+  app.scenario.hub = text !== null && found.hub !== null && isRepository(found.hub) ? found.hub : null;
   app.view = { ...VIEW_DEFAULTS, ...found.view };
   app.t = app.translator(app.chooseLanguage(found.view.lang));
   app.problems = [...found.problems, ...problems, ...files.problems];

@@ -30,7 +30,7 @@ export function pointAtCopy(link) {
 
 export function fileName(app) {
   const { estimate } = app.answer;
-  const model = String(estimate.name ?? estimate.model)
+  const model = String(app.asked.hub ?? estimate.name ?? estimate.model)
     .toLowerCase()
     .replace(/[^a-z0-9.]+/g, "-")
     .replace(/^-+|-+$/g, "");

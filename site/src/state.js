@@ -92,8 +92,11 @@ const EDIT = "set.";
 
 export const VIEW_DEFAULTS = { lang: null, theme: null, unit: "gib", embed: false, view: "full" };
 
-/** What only files, or a text, can say: of the model, and of one that drafts for it. */
-export const NO_FILES = { model_text: null, weights: null, draft_model_text: null, draft_weights: null };
+/**
+ * What only files, or a text, can say: of the model, and of one that drafts for it. `hub` is what the Hub calls
+ * the model, where it was looked up.
+ */
+export const NO_FILES = { model_text: null, weights: null, hub: null, draft_model_text: null, draft_weights: null };
 
 /** The build's default scenario, with every field present. */
 export function completeScenario(given) {
@@ -209,9 +212,10 @@ const isPlain = (value) => typeof value === "object" && value !== null && !Array
 
 /**
  * The fragment without its "#".
- * @param {{cfg: string|null, files: string|null}} [packed] the model's text, and what files gave beside it
+ * @param {{cfg: string|null, files: string|null, hub: string|null}} [packed] the model's text, what files gave
+ *   beside it, and what it is called on the Hub: a name alone, which no link looks up
  */
-export function serialize({ scenario, view, cfg = null, files = null }) {
+export function serialize({ scenario, view, cfg = null, files = null, hub = null }) {
   const pairs = [];
   for (const key of Object.keys(scenario.gpu ? FIELDS : SCENARIO)) {
     if (key === "model" && cfg !== null) continue;
@@ -229,6 +233,7 @@ export function serialize({ scenario, view, cfg = null, files = null }) {
   }
   if (cfg !== null) pairs.push(["cfg", cfg]);
   if (files !== null) pairs.push(["files", files]);
+  if (cfg !== null && hub !== null) pairs.push(["hub", hub]);
   pairs.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   return [`v=${VERSION}`, ...pairs.map(([key, value]) => `${encode(key)}=${encode(value)}`)].join("&");
 }
@@ -236,10 +241,10 @@ export function serialize({ scenario, view, cfg = null, files = null }) {
 /**
  * Reads a fragment. Never throws: what it can't use is returned as `problems`.
  * `linked` tells whether it states a scenario at all, if only by its version.
- * @returns {{scenario: object, view: object, cfg: string|null, files: string|null, problems: Array<{code: string, params: object}>, empty: boolean, linked: boolean}}
+ * @returns {{scenario: object, view: object, cfg: string|null, files: string|null, hub: string|null, problems: Array<{code: string, params: object}>, empty: boolean, linked: boolean}}
  */
 export function parse(fragment) {
-  const found = { scenario: {}, view: {}, cfg: null, files: null, problems: [], empty: true, linked: false };
+  const found = { scenario: {}, view: {}, cfg: null, files: null, hub: null, problems: [], empty: true, linked: false };
   const source = fragment.replace(/^[#?]/, "");
   if (!source.includes("=")) return found;
   const options = new Map();
@@ -254,7 +259,7 @@ export function parse(fragment) {
     if (key === "v") {
       if (raw !== String(VERSION))
         found.problems.push({ code: "link_version", params: { value: raw, expected: VERSION } });
-    } else if (key === "cfg" || key === "files") {
+    } else if (key === "cfg" || key === "files" || key === "hub") {
       found[key] = raw;
     } else if (key.startsWith(OPTION) && key.length > OPTION.length) {
       options.set(key.slice(OPTION.length), raw);

@@ -254,6 +254,9 @@ class TestFound:
         assert live.evaluate("fetched") == [
             {"url": f"{HUB}{path}", **how} for path in hub.asked
         ]
+        expect(live.locator("#model")).to_have_value("org/name")
+        expect(live.locator(".first")).to_contain_text("Weights 3.00 GiB")
+        expect(live.locator(".first")).to_contain_text("org/name needs")
 
     def test_a_revision(self, live: Page, hub: Hub) -> None:
         hub.has("/org/name/raw/refs%2Fpr%2F3/config.json")
@@ -295,19 +298,63 @@ class TestFound:
         expect_answer(live, model="qwen3-8b", tokens=131_072)
         expect(status(live)).to_be_hidden()
 
-    def test_a_link_carries_the_config_and_asks_nothing(
-        self, live: Page, hub: Hub
-    ) -> None:
-        hub.has(CONFIG_PATH)
-        ask(live, "org/name")
+    def test_a_link_carries_all_and_asks_nothing(self, live: Page, hub: Hub) -> None:
+        hub.has("/org/name/raw/dev/config.json")
+        hub.has(INDEX_PATH, INDEX)
+        go(live, gpu="h100-sxm")
+        ask(live, "org/name@dev")
         expect_total(live, total())
         settings = fragment(live)
+        assert settings["hub"] == "org/name%40dev"
         asked = list(hub.asked)
         go(live)
         expect_answer(live, **DEFAULT_TOTAL)
-        go(live, cfg=settings["cfg"])
+        del settings["v"]
+        go(live, **settings)
         expect_total(live, total())
+        expect(live.locator("#model")).to_have_value("org/name@dev")
+        expect(live.locator(".first")).to_contain_text("Weights 3.00 GiB")
+        assert fragment(live)["hub"] == settings["hub"]
+        go(live, **{**settings, "hub": "org/other"})
+        expect(status(live)).to_contain_text("Called org/other on Hugging Face")
         assert hub.asked == asked
+        hub.has("/org/other/raw/main/config.json")
+        status(live).get_by_text("Look it up now").click()
+        expect(status(live)).to_contain_text("From Hugging Face, org/other")
+
+    @pytest.mark.parametrize("label", ["x", "<b>/x", "a/b%20c", "x/" + "y" * 300, ""])
+    def test_a_label_that_is_no_name_is_left_out(
+        self, live: Page, hub: Hub, label: str
+    ) -> None:
+        hub.has(CONFIG_PATH)
+        ask(live, "org/name")
+        expect(status(live)).to_contain_text("From Hugging Face")
+        settings = fragment(live)
+        assert settings["hub"] == "org/name"
+        go(live, cfg=settings["cfg"], hub=label)
+        expect_total(live, total())
+        expect(live.locator("#model")).to_have_value("llama")
+        expect(status(live)).to_be_hidden()
+
+    def test_a_text_that_was_pasted_has_no_name(self, live: Page, hub: Hub) -> None:
+        hub.has(CONFIG_PATH)
+        ask(live, "org/name")
+        expect(status(live)).to_contain_text("From Hugging Face")
+        live.locator("#paste-box").evaluate("(box) => { box.open = true; }")
+        live.locator("#paste").fill(TEXT + " ")
+        expect(live.locator("#model")).to_have_value("llama")
+        expect(status(live)).to_be_hidden()
+        assert "hub" not in fragment(live)
+
+    @pytest.mark.parametrize(
+        "index", ['{"weight_map": 3}', "{", '{"weight_map": {"a": "../x"}}']
+    )
+    def test_with_an_index_that_is_none(self, live: Page, hub: Hub, index: str) -> None:
+        hub.has(CONFIG_PATH)
+        hub.has(INDEX_PATH, index)
+        ask(live, "org/name")
+        expect_total(live, total())
+        expect(status(live)).to_contain_text("weights are counted from the config")
 
 
 class TestRefused:

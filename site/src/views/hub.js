@@ -26,23 +26,24 @@ function failed({ t, view, modelName }, actions, { query, error }) {
 }
 
 function found({ t, view }, { origin, warnings, at }) {
-  const { repo, revision, commit, page_url: url } = origin;
-  const name = revision === "main" ? repo : `${repo}@${revision}`;
   const time = new Intl.DateTimeFormat(t.lang, { timeStyle: "short" }).format(at);
-  return html`<p title=${commit ?? nothing}>${t.parts("hub.from", { repo: away(url, name), time })}</p>
+  return html`<p title=${origin.commit ?? nothing}>
+      ${t.parts("hub.from", { repo: away(origin.page_url, origin.name), time })}
+    </p>
     ${warnings.map((warning) => html`<p class="message warning">${warningText(t, warning, view.unit)}</p>`)}`;
 }
+
+/** A link only says what its config was called. */
+function linked({ t, scenario }, actions) {
+  return html`<p>${t("hub.linked", { repo: scenario.hub })}</p>
+    <p class="hub-actions">${button(t("hub.now"), () => actions.lookUp(scenario.hub))}</p>`;
+}
+
+const STATES = { asking, failed, found: (app, _, hub) => found(app, hub) };
 
 /** Always there, so that the field it describes can name it. */
 export function hubStatus(app, actions) {
   const hub = lookUpOf(app);
-  const content =
-    hub === null
-      ? nothing
-      : hub.state === "asking"
-        ? asking(app, actions, hub)
-        : hub.state === "failed"
-          ? failed(app, actions, hub)
-          : found(app, hub);
-  return html`<div id="model-hub" class="hub" ?hidden=${hub === null}>${content}</div>`;
+  const content = hub ? STATES[hub.state](app, actions, hub) : app.scenario.hub ? linked(app, actions) : null;
+  return html`<div id="model-hub" class="hub" ?hidden=${content === null}>${content ?? nothing}</div>`;
 }
