@@ -557,6 +557,7 @@ class TestAccessible:
 
     def test_described_to_all(self, live: Page, hub: Hub) -> None:
         hub.has(CONFIG_PATH, refusal(503))
+        live.wait_for_timeout(600)  # The answer before is announced when inputs rest.
         ask(live, "org/name")
         expect(status(live)).to_contain_text("status 503")
         described = live.locator("#model").get_attribute("aria-describedby") or ""
