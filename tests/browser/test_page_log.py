@@ -139,6 +139,7 @@ class TestObserved:
         printed = explained(text)["engine_version"]
         assert ("s version" in missing) is (printed is None)
         assert "names the GPU" in missing
+        assert live.locator(".log-why[data-label]").count() == 0
 
 
 class TestReading:

@@ -73,6 +73,7 @@ function causeText(app, { code, params }) {
   const shown = {};
   for (const [name, value] of Object.entries(params)) {
     if (typeof value === "boolean") shown[name] = t(value ? "log.on" : "log.off");
+    else if (name === "percent") shown[name] = String(Math.abs(value));
     else if (name === "format") shown[name] = formatName(t, value);
     else if (name === "gpu") shown[name] = app.gpus.find(value)?.name ?? value;
     else if (typeof value === "number" && Number.isInteger(value)) shown[name] = integer(value);
@@ -132,7 +133,7 @@ function row(app, found, previous) {
       <span>${found.agrees && isExact(found) ? t("log.none") : difference(t, found)}</span>
     </td>
     <td role="cell" class="log-where"><span class="log-line">${lineName(t, found.line)}</span>${excerpt}</td>
-    <td role="cell" class="log-why" data-label=${found.agrees ? nothing : t("log.cause")}>
+    <td role="cell" class="log-why" data-label=${found.agrees || isOpen(found.causes[0]) ? nothing : t("log.cause")}>
       <div>${found.agrees ? agreement(t, found) : causes(app, found)}</div>
     </td>
   </tr>`;
