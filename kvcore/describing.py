@@ -14,7 +14,7 @@ from kvcore.importers.file_groups import Described
 from kvcore.importers.hf_config import parse
 from kvcore.importers.model_files import MAX_NAMED
 from kvcore.listing import notices_json
-from kvcore.params import Params
+from kvcore.params import Params, invalid
 from kvcore.reading import Reading, read
 
 Json = dict[str, Any]
@@ -62,8 +62,7 @@ def answer_describe(
     """
     Params(given, frozenset())
     if len(files) > MAX_FILES:
-        names = [source.name[-200:] for source in files[:MAX_NAMED]]
-        raise SeveralModels(count=len(files), names=names, most=len(ROLES))
+        raise invalid("files", len(files), f"at most {MAX_FILES}")
     count = _Count()
     found = file_groups.models_in([count.watched(source) for source in files])
     if len(found.models) > len(ROLES):

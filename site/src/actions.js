@@ -6,7 +6,7 @@ import { fieldOf } from "./fields.js";
 import { createImport } from "./files.js";
 import { readerOf } from "./format.js";
 import { createLookUp } from "./hub.js";
-import { GPU, MODEL } from "./kinds.js";
+import { DRAFT, GPU, KINDS, MODEL } from "./kinds.js";
 import { createLeverActions } from "./leveractions.js";
 import { copyText, pointAtCopy } from "./save.js";
 import { completeScenario, toPlanParams } from "./state.js";
@@ -14,6 +14,10 @@ import { remember } from "./storage.js";
 
 const PASTE_QUIET = 150;
 const COPIED_SHOWN = 2000;
+
+/** Fields changed by hand are those of one model, and so are the weights of its files and where they came from. */
+const forgotten = (patch) =>
+  "model" in patch || "model_text" in patch ? { edits: {}, weights: null, hub: null } : {};
 
 /** @param {object} app  @param {{render, ask, try: Function, commit: Function, engine, status}} ways */
 export function createActions(app, ways) {
@@ -23,9 +27,7 @@ export function createActions(app, ways) {
 
   /** Sets scenario fields and asks; `push` adds a step to the browser's history. */
   function change(patch, { push = true } = {}) {
-    // Fields changed by hand are those of one model.
-    const edits = "model" in patch || "model_text" in patch ? {} : app.scenario.edits;
-    app.scenario = { ...app.scenario, edits, ...patch };
+    app.scenario = { ...app.scenario, ...forgotten(patch), ...patch };
     ask();
     commit({ push });
     render();
@@ -35,7 +37,7 @@ export function createActions(app, ways) {
     app.combos = { ...app.combos, model: closed };
     app.typed.paste = "";
     actions.forgetImport();
-    change({ model: id, model_text: null, weights: null, hub: null });
+    change({ model: id, model_text: null });
   }
 
   /** What files gave becomes the scenario: kvcore has read it. */
@@ -45,8 +47,7 @@ export function createActions(app, ways) {
       delete app.entryErrors[field];
     }
     clearTimeout(pasteTimer);
-    const edits = "model_text" in patch ? {} : app.scenario.edits;
-    app.scenario = { ...app.scenario, edits, ...patch };
+    app.scenario = { ...app.scenario, ...forgotten(patch), ...patch };
     actions.followModel();
     ask();
     render();
@@ -96,7 +97,10 @@ export function createActions(app, ways) {
       const entry = app.combos[kind.id].flat[position];
       if (!entry) return;
       if (kind === GPU) chooseGpu(entry.id);
-      else if (entry.repository) {
+      else if (kind === DRAFT) {
+        app.combos = { ...app.combos, draft_model: closed };
+        actions.chooseDraft(entry.id);
+      } else if (entry.repository) {
         app.combos = { ...app.combos, model: closed };
         actions.lookUp(entry.repository);
       } else chooseModel(entry.id);
@@ -276,7 +280,7 @@ export function createActions(app, ways) {
       }, COPIED_SHOWN);
     },
     saveOffline(event) {
-      for (const kind of [MODEL, GPU]) actions.closeList(kind);
+      for (const kind of Object.values(KINDS)) actions.closeList(kind);
       pointAtCopy(event.currentTarget);
     },
     showAnswer() {

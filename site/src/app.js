@@ -67,7 +67,7 @@ export function createApp(data) {
     engine: { state: "idle", detail: null, slow: false },
 
     view: { ...VIEW_DEFAULTS },
-    combos: { model: closed, gpu: closed },
+    combos: { model: closed, draft_model: closed, gpu: closed },
     pasteOpen: false,
     open: { fields: false, rules: false, parallel: false, more: false },
     fields: NO_FIELDS,
@@ -104,6 +104,12 @@ export function createApp(data) {
     get packed() {
       return { cfg: this.cfg, files: this.files, hub: this.scenario.hub };
     },
+    /** The model that drafts for it, by name; null without one. */
+    get draftName() {
+      const { draft_model: id, draft_model_text: text } = this.scenario;
+      if (text !== null) return this.imports.get(text)?.model_name ?? this.t("draft.own");
+      return id === null ? null : (resolve(id)?.name ?? id);
+    },
     /** The layers of the model that is chosen, which may not be the one answered yet. */
     get ownShow() {
       const same = ["model", "model_text", "edits"].every((field) => this.asked[field] === this.scenario[field]);
@@ -132,7 +138,11 @@ export function createApp(data) {
     },
     /** What kvcore warns of, said once, without what the answer says itself. */
     get warnings() {
-      const all = [...(this.answer.estimate.warnings ?? []), ...(this.goodPlan?.warnings ?? [])];
+      const all = [
+        ...(this.answer.estimate.warnings ?? []),
+        ...(this.ownShow?.warnings ?? []),
+        ...(this.goodPlan?.warnings ?? []),
+      ];
       const seen = new Set();
       return all.filter((warning) => {
         const key = JSON.stringify([warning.code, warning.params]);

@@ -33,6 +33,8 @@ const BY_CODE = {
   unknown_accelerator: "gpu",
   memory_unknown: "gpu",
   working_set_estimated: "gpu",
+  weight_files_missing: "model",
+  weight_types_unknown: "model",
 };
 
 /** What may be wrong with a description of a model, and so with a field changed by hand. */
@@ -74,6 +76,7 @@ export function fieldOf(message, scenario) {
     return named in scenario ? named : code === "invalid_argument" ? null : "engine";
   }
   if (code === "missing_field" && (params.field === "memory_mib" || params.field === "gpu")) return "gpu";
+  if (code === "missing_field" && params.field === "weight_bytes") return "weight_bytes";
   const field = BY_CODE[code] ?? null;
   // A field of the catalog's own config can't be mended by the reader.
   if (field === "paste" && scenario.model_text === null) return "model";
@@ -97,6 +100,7 @@ export function applicable(app) {
     no_state: state || scenario.no_state,
     checkpoint_interval: state || scenario.checkpoint_interval !== null,
     shared_prefix: Boolean(scenario.gpu),
+    draft_model: Boolean(scenario.gpu),
     encoder_tokens: Boolean(show?.has_encoder) || scenario.encoder_tokens !== null,
     draft: (show?.draft_layers ?? []).length > 0 || scenario.draft,
   };

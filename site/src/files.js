@@ -11,6 +11,7 @@
  * @property {number} read_bytes, total_bytes of all files that came together
  */
 
+/** kvcore reads no more, and says so of one more. */
 const MOST_FILES = 2000;
 
 const named = (given) => (given instanceof File ? { name: given.webkitRelativePath || given.name, file: given } : given);
@@ -26,7 +27,7 @@ export function dropped(transfer) {
 export async function filesOf(entries) {
   const found = [];
   async function visit(entry) {
-    if (found.length >= MOST_FILES) return;
+    if (found.length > MOST_FILES) return;
     if (entry instanceof File) {
       found.push(named(entry));
     } else if (entry.isFile) {
@@ -109,6 +110,10 @@ export function createImport(app, { call, render, say, adopt }) {
       latest += 1;
       const mine = latest;
       const files = given.map(named);
+      if (files.length === 0) {
+        show({ state: "empty", role });
+        return null;
+      }
       show({ state: "reading", role, count: files.length });
       const found = await describe(files, mine);
       if (found === null) return null;
@@ -135,8 +140,10 @@ export function createImport(app, { call, render, say, adopt }) {
     },
 
     async importDropped(entries) {
+      latest += 1;
+      const mine = latest;
       const files = await filesOf(entries).catch(() => []);
-      return this.importFiles(files);
+      return mine === latest ? this.importFiles(files) : null;
     },
 
     forgetImport() {

@@ -1,4 +1,4 @@
-/** What can be chosen from a list: a model, a GPU. */
+/** What can be chosen from a list: a model, one that drafts for it, a GPU. */
 
 import { bytesText, parameterCount, shortTokens } from "./format.js";
 import { NO_GPU, OTHER_GPU } from "./gpus.js";
@@ -12,6 +12,14 @@ function lookUp({ t, resolve }, query) {
   return [{ id: "hub", name: t("hub.look_up", { repo: repository }), family: "hub", repository }];
 }
 
+function modelFacts(t, model) {
+  const pieces = [];
+  if (model.parameters) pieces.push(parameterCount(model.parameters));
+  if (model.attention?.length) pieces.push(attentionName(t, model.attention));
+  if (model.max_context) pieces.push(shortTokens(model.max_context));
+  return pieces.join(" · ");
+}
+
 export const MODEL = {
   id: "model",
   find: (app, query) => [...lookUp(app, query), ...app.search(query)],
@@ -19,17 +27,29 @@ export const MODEL = {
   /** What was typed stays until it has become a model. */
   shown: (app) => pending(app)?.query ?? app.modelName,
   describe({ t }, model) {
-    if (model.repository) return t("hub.sends");
-    const pieces = [];
-    if (model.parameters) pieces.push(parameterCount(model.parameters));
-    if (model.attention?.length) pieces.push(attentionName(t, model.attention));
-    if (model.max_context) pieces.push(shortTokens(model.max_context));
-    return pieces.join(" · ");
+    return model.repository ? t("hub.sends") : modelFacts(t, model);
   },
   familyName: ({ t }, family) => (family === "hub" ? t("hub.family") : family || t("model.other_family")),
   label: "model.label",
   showAll: "model.show_all",
   none: "model.none",
+};
+
+const NO_DRAFT = "";
+
+export const DRAFT = {
+  id: "draft_model",
+  find({ t, search }, query) {
+    const found = search(query);
+    return query.trim() === "" ? [{ id: NO_DRAFT, name: t("draft.none"), family: NO_DRAFT }, ...found] : found;
+  },
+  current: ({ scenario }) => scenario.draft_model ?? NO_DRAFT,
+  shown: (app) => app.draftName ?? app.t("draft.none"),
+  describe: ({ t }, model) => modelFacts(t, model),
+  familyName: ({ t }, family) => family || t("draft.without"),
+  label: "model.label",
+  showAll: "model.show_all",
+  none: "draft.no_match",
 };
 
 const special = ({ t }) => [
@@ -56,4 +76,4 @@ export const GPU = {
   none: "gpu.no_match",
 };
 
-export const KINDS = { model: MODEL, gpu: GPU };
+export const KINDS = { model: MODEL, draft_model: DRAFT, gpu: GPU };

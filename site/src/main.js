@@ -172,7 +172,8 @@ async function start() {
   watchSize(root, app, render);
   watchAnswer(root, app, render);
   watchPrinting(root);
-  watchDragging(actions);
+  // A frame that shows an answer has nowhere to put a file.
+  if (!isFrame() || app.view.view === "full") watchDragging(actions);
   setTimeout(() => {
     app.engine = { ...app.engine, slow: true };
     render();

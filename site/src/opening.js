@@ -72,6 +72,13 @@ export async function openLink(app, found) {
   // Edits of a model that is not here are not for the one shown in its place.
   const edits = text === null && (model === null || found.cfg !== null) ? { edits: {} } : {};
   const catalogModel = model?.id ?? LINK_DEFAULTS.model;
+  if (given.draft_model) {
+    const { draft_model: value } = given;
+    given.draft_model = app.resolve(value)?.id ?? null;
+    if (given.draft_model === null) {
+      problems.push({ code: "link_draft", params: { value, suggestions: [] } });
+    }
+  }
   app.scenario = {
     ...completeScenario({ ...given, ...files.given, ...edits, model: text === null ? catalogModel : null }),
     model_text: text,
@@ -87,7 +94,7 @@ export async function openLink(app, found) {
   app.entryErrors = {};
   app.error = null;
   app.hub = null;
-  app.combos = { model: closed, gpu: closed };
+  app.combos = { model: closed, draft_model: closed, gpu: closed };
   for (const [box, fields] of Object.entries(BOXES)) {
     // An engine beside a GPU is in the answer itself: nothing needs to be opened to see it.
     const told = fields.filter((field) => field !== "engine" || !found.scenario.gpu);

@@ -1,8 +1,11 @@
 /** What files gave: a line under the model, what is wrong with them, and who drafts for whom. */
 
 import { html, nothing } from "lit-html";
+import { comboField } from "../combobox.js";
 import { bytesText, exactInteger } from "../format.js";
+import { DRAFT } from "../kinds.js";
 import { errorText } from "../messages.js";
+import { messages } from "./fields.js";
 
 const bits = (value) => (Math.round(value * 100) / 100).toString();
 
@@ -33,19 +36,64 @@ function facts(app, info, weights) {
   return pieces.map((piece, index) => html`${index > 0 ? " · " : nothing}${piece}`);
 }
 
-function status(app, role) {
+export function importStatus(app, role) {
   const { t, importing } = app;
   if (importing === null || importing.role !== role) return nothing;
+  if (importing.state === "empty") return html`<p class="message error">${t("files.empty")}</p>`;
   if (importing.state === "reading") return html`<p class="hint">${t.count("files.reading", importing.count, { count: importing.count })}</p>`;
   return html`<p class="message error">${errorText(t, importing.error, app.view.unit)}</p>`;
 }
 
+/** "Model: Llama 3.1 70B · Draft: Llama 3.2 1B", the other way round with a click. */
+function pair(app, actions) {
+  const { t, draftName, scenario } = app;
+  if (draftName === null) return nothing;
+  return html`<p class="hint draft-pair">
+    <span>${t("draft.pair", { model: app.modelName, draft: draftName })}</span>
+    <button type="button" class="link-button" @click=${actions.swapDraft}>${t("draft.swap")}</button>
+    <button type="button" class="link-button" @click=${() => actions.chooseDraft(null)}>${t("draft.remove")}</button>
+    ${scenario.gpu ? nothing : html`<span>${t("draft.needs_gpu")}</span>`}
+  </p>`;
+}
+
+/** The field for the model that drafts: of the catalog, or of files. */
+export function draftField(app, actions) {
+  const { t } = app;
+  const { invalid, describedBy, lines } = messages(app, DRAFT.id);
+  const info = app.imports.get(app.scenario.draft_model_text);
+  const { draft_weights: weights } = app.scenario;
+  return html`<div class="field">
+    <label for=${DRAFT.id}>${t("field.draft_model")}</label>
+    ${comboField(app, actions, DRAFT, { invalid, describedBy })}
+    <p id="draft_model-hint" class="hint">
+      ${info || weights ? facts(app, info, weights) : t("hint.draft_model")}
+    </p>
+    ${importStatus(app, "draft")}${lines}
+    <div class="paste-actions">${fileButton("draft-file", t("draft.choose"), (files) => actions.importFiles(files, { role: "draft" }))}</div>
+  </div>`;
+}
+
+/** A button that asks for files; `folder` for all those in one. */
+export const fileButton = (id, label, take, { folder = false } = {}) =>
+  html`<label class="button file-button"
+    >${label}<input
+      id=${id}
+      type="file"
+      multiple
+      ?webkitdirectory=${folder}
+      class="visually-hidden"
+      @change=${(event) => {
+        take([...event.target.files]);
+        event.target.value = "";
+      }}
+  /></label>`;
+
 /** Under the model: what its files gave. */
-export function modelFiles(app) {
+export function modelFiles(app, actions) {
   const { scenario } = app;
   const info = scenario.model_text === null ? null : (app.imports.get(scenario.model_text) ?? null);
   const shown = info || scenario.weights ? facts(app, info, scenario.weights) : [];
   return html`<div id="model-files">
-    ${shown.length > 0 ? html`<p class="hint file-facts">${shown}</p>` : nothing}${status(app, "target")}
+    ${shown.length > 0 ? html`<p class="hint file-facts">${shown}</p>` : nothing}${importStatus(app, "target")}${pair(app, actions)}
   </div>`;
 }

@@ -7,6 +7,7 @@ import { engineName } from "../messages.js";
 import { NOT_PLANNED } from "../state.js";
 import { engineFields } from "./engine.js";
 import { checkField, countField, formatField } from "./fields.js";
+import { draftField } from "./files.js";
 import { gpuField, parallelFields } from "./gpu.js";
 import { modelInput, pasteBox } from "./model.js";
 import { modelFields } from "./model_fields.js";
@@ -88,6 +89,7 @@ function moreFields(app, actions, scenario, applies) {
           })
         : nothing
     }
+    ${applies.draft_model ? draftField(app, actions) : nothing}
     ${
       applies.encoder_tokens
         ? countField(app, actions, {

@@ -9,7 +9,7 @@ import { MODEL } from "../kinds.js";
 import { attentionName } from "../messages.js";
 import { isEdited } from "../values.js";
 import { layerKinds, messages } from "./fields.js";
-import { modelFiles } from "./files.js";
+import { fileButton, modelFiles } from "./files.js";
 import { hubStatus } from "./hub.js";
 
 /** A number all layers agree on, or null. */
@@ -48,6 +48,14 @@ export function pasteBox(app, actions) {
     @toggle=${(event) => actions.togglePaste(event.target.open)}
   >
     <summary>${custom ? t("paste.summary_custom") : t("paste.summary")}</summary>
+    <div class="drop-box">
+      <p>${t("files.drop")}</p>
+      <p class="paste-actions">
+        ${fileButton("config-file", t("files.choose"), (files) => actions.importFiles(files))}
+        ${fileButton("config-folder", t("files.choose_folder"), (files) => actions.importFiles(files), { folder: true })}
+      </p>
+      <p class="hint">${t("files.private")}</p>
+    </div>
     <div class="field">
       <label for="paste">${t("field.paste")}</label>
       <textarea
@@ -64,20 +72,7 @@ export function pasteBox(app, actions) {
       ></textarea>
       <span id="paste-hint" class="hint">${t("hint.paste")}</span>
       ${lines}
-      <div class="paste-actions">
-        <label class="button file-button"
-          >${t("paste.choose")}<input
-            id="config-file"
-            type="file"
-            multiple
-            class="visually-hidden"
-            @change=${(event) => {
-              actions.importFiles([...event.target.files]);
-              event.target.value = "";
-            }}
-        /></label>
-        ${app.typed.paste ? html`<button type="button" class="link-button" @click=${actions.clearConfig}>${t("paste.clear")}</button>` : nothing}
-      </div>
+      ${app.typed.paste ? html`<p class="paste-actions"><button type="button" class="link-button" @click=${actions.clearConfig}>${t("paste.clear")}</button></p>` : nothing}
     </div>
   </details>`;
 }
@@ -92,7 +87,7 @@ export function modelInput(app, actions) {
     })}
     ${hubStatus(app, actions)}
     <p id="model-hint" class="hint model-facts">${modelFacts(app)}</p>
-    ${modelFiles(app)}
+    ${modelFiles(app, actions)}
     ${model.lines}
   </div>`;
 }

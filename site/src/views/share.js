@@ -57,9 +57,15 @@ function question(scenario) {
 const quoted = (value) =>
   /^[\w@%+=:,./-]+$/.test(String(value)) ? String(value) : `'${String(value).replace(/'/g, `'\\''`)}'`;
 
-export function cliCommand(scenario) {
-  const { method, params } = question(scenario);
-  const words = [`python3 -m kvcore ${method}`, params.model_text === undefined ? quoted(params.model) : "config.json"];
+/** The file that a model's text came from, or would be in. */
+const fileOf = (app, text) => app.imports.get(text)?.name ?? "config.json";
+
+export function cliCommand(app) {
+  const { method, params } = question(app.scenario);
+  const { model_text: text, draft_model: draft, draft_model_text: draftText } = params;
+  const words = [`python3 -m kvcore ${method}`, quoted(text === undefined ? params.model : fileOf(app, text))];
+  if (draftText !== undefined) words.push(`--draft-model ${quoted(fileOf(app, draftText))}`);
+  else if (draft !== undefined) words.push(`--draft-model ${quoted(draft)}`);
   for (const [path, value] of Object.entries(params.edits ?? {})) words.push(`--set ${quoted(`${path}=${textOf(value)}`)}`);
   for (const name of CLI_PARAMS[method]) {
     if (params[name] !== undefined) words.push(`${flagOf(name)} ${quoted(params[name])}`);
@@ -86,17 +92,23 @@ function literal(value) {
   return `{${pairs.join(", ")}}`;
 }
 
-export function pythonSnippet(scenario) {
-  const {
-    method,
-    params: { model_text: custom, ...params },
-  } = question(scenario);
-  const rows = Object.entries(params).map(([key, value]) => `    ${JSON.stringify(key)}: ${literal(value)},`);
-  if (custom !== undefined) rows.unshift('    "model_text": Path("config.json").read_text(),');
+const OF_FILES = ["model_text", "weights", "draft_model_text", "draft_weights"];
+
+export function pythonSnippet(app) {
+  const { method, params } = question(app.scenario);
+  const { model_text: text, draft_model_text: draftText } = params;
+  const rows = Object.entries(params)
+    .filter(([key]) => !OF_FILES.includes(key))
+    .map(([key, value]) => `    ${JSON.stringify(key)}: ${literal(value)},`);
+  const opened = [];
+  if (text !== undefined) rows.unshift("    **model,");
+  if (draftText !== undefined) rows.push('    **{f"draft_{name}": value for name, value in draft.items()},');
+  if (text !== undefined) opened.push(`model = files.model_params(${JSON.stringify(fileOf(app, text))})`);
+  if (draftText !== undefined) opened.push(`draft = files.model_params(${JSON.stringify(fileOf(app, draftText))})`);
   return [
-    ...(custom === undefined ? [] : ["from pathlib import Path", ""]),
-    "from kvcore import api",
+    opened.length === 0 ? "from kvcore import api" : "from kvcore import api, files",
     "",
+    ...opened,
     `answer = api.call(${JSON.stringify(method)}, {`,
     ...rows,
     "})",
@@ -107,8 +119,8 @@ export function pythonSnippet(scenario) {
 function content(app, tab) {
   if (tab === "link") return app.link;
   if (tab === "embed") return embedCode(app);
-  if (tab === "cli") return cliCommand(app.scenario);
-  if (tab === "python") return pythonSnippet(app.scenario);
+  if (tab === "cli") return cliCommand(app);
+  if (tab === "python") return pythonSnippet(app);
   return JSON.stringify(app.asked.gpu ? app.planned.plan : app.answer.estimate, null, 2);
 }
 

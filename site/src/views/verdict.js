@@ -172,6 +172,17 @@ export function engineLines(app, actions) {
   </div>`;
 }
 
+/** What drafting adds: its cache on one GPU and its weights, each as a share of the model's. */
+function draftAccount({ t, view: { unit } }, { cache_bytes: cache, cache_ratio: ofCache, weight_bytes: weights, weight_ratio: ofWeights }) {
+  const share = (ratio) => (ratio ? t("account.draft_share", { share: percent(ratio[0] / ratio[1]) }) : "");
+  const pieces = [[t("account.draft_cache", { bytes: bytesText(cache, unit) }), share(ofCache)]];
+  if (weights) pieces.push([t("account.draft_weights", { bytes: bytesText(weights, unit) }), share(ofWeights)]);
+  return html`<div>
+    <dt>${t("account.draft")}</dt>
+    <dd>${pieces.map((piece) => piece.filter(Boolean).join(" ")).join(" · ")}</dd>
+  </div>`;
+}
+
 /** Logical bytes beside what the engine allocates, the difference by its parts. */
 export function account(app) {
   const {
@@ -208,6 +219,7 @@ export function account(app) {
         }${parts.length > 1 ? html`<br />${parts.map((part) => `${componentName(t, part)} ${text(allocated.components[part])}`).join(" · ")}` : nothing}
       </dd>
     </div>
+    ${plan.draft ? draftAccount(app, plan.draft) : nothing}
   </dl>`;
 }
 
