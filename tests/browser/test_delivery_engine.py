@@ -129,8 +129,10 @@ def test_starts_at_the_first_call_and_names_its_stages(page: Page) -> None:
 
 
 def test_the_page_answers_input_while_the_engine_starts(page: Page) -> None:
-    longest = page.evaluate(
+    """Its longest pause is a small part of the start, however slow the machine."""
+    longest, whole = page.evaluate(
         """async () => {
+          const begun = performance.now();
           const answer = ask('first', {});
           let longest = 0, last = performance.now(), done = false;
           answer.then(() => { done = true; });
@@ -139,10 +141,10 @@ def test_the_page_answers_input_while_the_engine_starts(page: Page) -> None:
             longest = Math.max(longest, performance.now() - last);
             last = performance.now();
           }
-          return longest;
+          return [longest, performance.now() - begun];
         }"""
     )
-    assert longest < 1_000
+    assert longest < whole / 2
 
 
 def test_newest_call_of_a_lane_wins(page: Page) -> None:
