@@ -124,6 +124,8 @@ def _draft_json(scenario: Scenario, found: Plan) -> Json:
         "target_weight_bytes": own,
         "weight_ratio": _ratio(weights, own) if weights else None,
         "rank_weight_bytes": max(draft_stage_weights(scenario)) if separate else None,
+        "weight_source": separate.weights.source if separate else None,
+        "weight_format": separate.weights.format if separate else None,
     }
 
 

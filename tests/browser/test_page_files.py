@@ -342,6 +342,9 @@ class TestDraft:
         expect(live.locator("#draft_model")).to_have_value("Small Llama")
         expect(live.locator("#model")).to_have_value("Llama-3.1-8B-Instruct")
         expect(live.locator("#draft_model-hint")).to_contain_text("512 MiB of weights")
+        exact = live.locator(".confidence dt.exact + dd")
+        expect(exact).to_contain_text("weights: 15.0 GiB, the published checkpoint")
+        expect(exact).to_contain_text("draft weights: 512 MiB, as the files have them")
         cut = tmp_path / "cut.gguf"
         cut.write_bytes(b"GGUF")
         draft.set_input_files(cut)

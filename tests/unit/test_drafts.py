@@ -53,6 +53,7 @@ def test_a_draft_models_weights_are_counted_beside_the_targets() -> None:
     draft = found["draft"]
     assert draft["weight_bytes"] == LLAMA_8B
     assert draft["target_weight_bytes"] == LLAMA_70B
+    assert (draft["weight_source"], draft["weight_format"]) == ("counted", "bf16")
     assert found["weights"]["total_bytes"] == LLAMA_8B + LLAMA_70B
     assert draft["weight_ratio"][0] * LLAMA_70B == draft["weight_ratio"][1] * LLAMA_8B
 

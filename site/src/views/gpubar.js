@@ -38,7 +38,7 @@ export function gpuBar(app) {
     asked,
   } = app;
   const text = (bytes) => bytesText(bytes, unit);
-  const estimated = { weights: plan.weights.source === "counted", reserve: asked.reserve_bytes === null };
+  const estimated = { weights: [plan.weights.source, plan.draft?.weight_source].includes("counted"), reserve: asked.reserve_bytes === null };
   const { parts, limit, memory, scale } = memoryParts(plan);
   const name = asked.gpu === OTHER_GPU ? t("gpu.own_name") : (app.gpus.find(asked.gpu)?.name ?? asked.gpu);
   const heading = t(plan.gpus === 1 ? "gpubar.one" : "gpubar.one_of", {

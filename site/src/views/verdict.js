@@ -244,10 +244,19 @@ function certainties(app, plan) {
     return { exact, given, estimate };
   }
   const { source, total_bytes: total } = plan.weights;
-  if (source === "checkpoint") exact.push(t("sure.weights_checkpoint", { bytes: text(total) }));
-  else if (source === "file") exact.push(t("sure.weights_file", { bytes: text(total) }));
-  else if (source === "given") given.push(t("sure.weights_given", { bytes: text(total) }));
-  else estimate.push(t("sure.weights", { bytes: text(total), format: formatName(t, plan.formats.weights) }));
+  const drafting = plan.draft?.separate ? plan.draft : null;
+  const weigh = (from, bytes, format, ofDraft = false) => {
+    const say = (key, params = {}) => {
+      const said = t(key, { bytes: text(bytes), ...params });
+      return ofDraft ? t("sure.of_draft", { said }) : said;
+    };
+    if (from === "checkpoint") exact.push(say("sure.weights_checkpoint"));
+    else if (from === "file") exact.push(say("sure.weights_file"));
+    else if (from === "given") given.push(say("sure.weights_given"));
+    else estimate.push(say("sure.weights", { format: formatName(t, format) }));
+  };
+  weigh(source, drafting ? drafting.target_weight_bytes : total, plan.formats.weights);
+  if (drafting) weigh(drafting.weight_source, drafting.weight_bytes ?? 0, drafting.weight_format, true);
   const { host_bytes: host } = plan.weights;
   if (host > 0) (source === "counted" ? estimate : exact).push(t("sure.weights_host", { bytes: text(host) }));
   if (asked.reserve_bytes !== null) given.push(t("sure.reserve_given", { bytes: text(plan.rank.reserve_bytes) }));
