@@ -155,6 +155,10 @@ def answer_traffic(given: Mapping[str, object]) -> Json:
 
 def _preset_json(name: str, preset: Preset) -> Json:
     figures = asdict(preset)
-    numbers = figures.pop("traffic")
-    del numbers["name"]
+    traffic = figures.pop("traffic")
+    del traffic["name"]
+    numbers = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in traffic.items()
+    }
     return {"id": name, "traffic": numbers, **figures}

@@ -48,6 +48,8 @@ def go(page: Page, **params: object) -> None:
     page.evaluate(
         """(fragment) => {
           document.getElementById("tab-link").click();
+          // Written again when the link has been opened.
+          document.querySelector("meta[name=kvcore-state]").content = "";
           history.replaceState(null, "", "#elsewhere");
           location.hash = fragment;
         }""",
