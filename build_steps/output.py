@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import shutil
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from build_steps import engine
@@ -20,8 +21,11 @@ def build(base_url: str = "") -> None:
     """Writes dist/ from the sources."""
     wheel_name, wheel = engine.wheel()
     address = folder_url(base_url) if base_url else ""
-    index = page(engine.payloads(wheel), address).encode()
-    others = static_pages(address)
+    with ThreadPoolExecutor(1) as beside:
+        # Other programs compress the engine's parts while pages are written here.
+        payloads = beside.submit(engine.payloads, wheel)
+        others = static_pages(address)
+        index = page(payloads.result(), address).encode()
     files = {
         "index.html": index,
         wheel_name: wheel,

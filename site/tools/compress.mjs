@@ -4,5 +4,5 @@ import {gzipAsync} from '@gfx/zopfli';
 import {readFileSync, writeFileSync} from 'node:fs';
 
 for (const file of process.argv.slice(2)) {
-  writeFileSync(`${file}.gz`, await gzipAsync(readFileSync(file), {numiterations: 5}));
+  writeFileSync(`${file}.gz`, await gzipAsync(readFileSync(file), {numiterations: 1}));
 }
