@@ -62,6 +62,11 @@ MADE = (
     "share.copy_",
     "share.hint_",
     "share.embed_",
+    "speed.bound_",
+    "speed.column_",
+    "speed.field_",
+    "speed.hint_",
+    "speed.price_",
     "theme.",
     "warning.",
 )

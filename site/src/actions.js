@@ -8,6 +8,8 @@ import { readerOf } from "./format.js";
 import { createLookUp } from "./hub.js";
 import { DRAFT, GPU, KINDS, MODEL } from "./kinds.js";
 import { createLeverActions } from "./leveractions.js";
+import { createPanelActions } from "./panelactions.js";
+import { nothingGiven } from "./panelinputs.js";
 import { copyText, pointAtCopy } from "./save.js";
 import { completeScenario, toPlanParams } from "./state.js";
 import { remember } from "./storage.js";
@@ -185,6 +187,8 @@ export function createActions(app, ways) {
       app.typed = {};
       app.entryErrors = {};
       app.problems = [];
+      app.given = nothingGiven();
+      app.panelEntries = {};
       actions.forgetImport();
       change(completeScenario(app.data.default_state));
     },
@@ -299,6 +303,7 @@ export function createActions(app, ways) {
   Object.assign(actions, createImport(app, { ...ways, adopt }));
   const { importFiles, forgetImport } = actions;
   Object.assign(actions, createLookUp(app, { ...ways, importFiles, forgetImport }));
+  Object.assign(actions, createPanelActions(app, ways));
   Object.assign(actions, createLeverActions(app, { ...ways, change }));
   Object.assign(actions, createEdits(app, ways));
   app.actions = actions;

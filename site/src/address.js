@@ -51,10 +51,10 @@ export function createAddress({ fixed, onNavigate }) {
   return {
     /** Replaces the entry once typing has settled, or adds one at once. */
     update(app, { push = false } = {}) {
-      const { scenario, view, packed } = app;
-      const fragment = serialize({ scenario, view, ...(app.cfgTooLong ? {} : packed) });
+      const { scenario, view, given, packed } = app;
+      const fragment = serialize({ scenario, view, given, ...(app.cfgTooLong ? {} : packed) });
       app.link = `${pageAddress()}#${fragment}`;
-      mirror()?.setAttribute("content", serialize({ scenario, view: { ...view, embed: false }, ...packed }));
+      mirror()?.setAttribute("content", serialize({ scenario, view: { ...view, embed: false }, given, ...packed }));
       if (push) {
         // The entry that is left keeps what was last typed in it.
         if (timer !== null) write(pending, false);

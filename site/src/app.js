@@ -4,6 +4,7 @@ import { closed } from "./combobox.js";
 import { NO_FIELDS } from "./edits.js";
 import { emptyLog } from "./logs.js";
 import { createTranslator, preferredLanguage } from "./i18n.js";
+import { nothingGiven } from "./panelinputs.js";
 import { panelState } from "./panels.js";
 import { fileName } from "./save.js";
 import { createGpus } from "./gpus.js";
@@ -45,7 +46,13 @@ export function createApp(data) {
     planned: { plan: data.default_answer.plan, scenario: null },
     curve: { ...data.default_answer.curve, plan: data.default_answer.plan },
     curveKey: null,
-    panels: { levers: panelState(true) },
+    panels: { levers: panelState(true), speed: panelState(false) },
+    /** What panels ask for beside the scenario, by panel and name (panelinputs.js), and the files given to them. */
+    given: nothingGiven(),
+    panelFiles: {},
+    /** Text as typed into them, {text, error} by panel and name; and the panel a file is dragged over. */
+    panelEntries: {},
+    panelDragged: null,
     /** Levers pulled, newest last: {before, after, lever}; each can be undone while its scenario is in force. */
     pulled: [],
     options: data.options,

@@ -6,7 +6,7 @@ import { bytesText, shortTokens } from "./format.js";
 const KIB = 2 ** 10;
 
 /** Powers of `base` between the two, thinned to at most `most`. */
-function powers(base, low, high, most) {
+export function powers(base, low, high, most) {
   const first = Math.ceil(Math.log(low) / Math.log(base) - 1e-9);
   const last = Math.floor(Math.log(high) / Math.log(base) + 1e-9);
   const step = Math.max(1, Math.ceil((last - first + 1) / most));

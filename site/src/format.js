@@ -86,6 +86,31 @@ export function factor(ratio) {
   return threeDigits(ratio);
 }
 
+/** A rate or an amount for reading: 1776.96 -> "1,777", 55.53 -> "55.5", 0.04195 -> "0.042". */
+export function quantity(value) {
+  if (value === 0 || value >= 1) return threeDigits(value).replace(/\.0+$/, "");
+  return String(Number(value.toPrecision(2)));
+}
+
+const DURATIONS = [
+  [3600, "h"],
+  [60, "min"],
+  [1, "s"],
+  [1e-3, "ms"],
+  [1e-6, "µs"],
+];
+
+/** Seconds for reading: 0.018 -> "18 ms", 23.8 -> "23.8 s", 5400 -> "1.50 h". */
+export function duration(seconds) {
+  const [size, unit] = DURATIONS.find(([least]) => seconds >= least) ?? DURATIONS.at(-1);
+  return `${quantity(seconds / size)} ${unit}`;
+}
+
+/** US dollars for reading: 34.332 -> "$34.33", 0.00417 -> "$0.0042". */
+export function dollars(value) {
+  return value >= 0.1 ? `$${value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}` : `$${quantity(value)}`;
+}
+
 const MULTIPLIERS = { "": 1, k: 2 ** 10, ki: 2 ** 10, m: 2 ** 20, mi: 2 ** 20, g: 2 ** 30, gi: 2 ** 30 };
 const PLAIN = /^\d+(\.\d+)?$/;
 const GROUPED = /^\d{1,3}([,_ ]\d{3})+$/;

@@ -1,4 +1,4 @@
-/** What a person does with panels: open them, pull a lever, take it back. */
+/** Pulling a lever, and taking it back. */
 
 import { patchOf } from "./levers.js";
 
@@ -8,16 +8,8 @@ const REMEMBERED = 20;
 const focusSoon = (...ids) =>
   queueMicrotask(() => ids.map((id) => document.getElementById(id)).find((node) => node !== null)?.focus());
 
-export function createLeverActions(app, { render, ask, commit, say, packConfig, panels, change }) {
+export function createLeverActions(app, { render, ask, commit, say, packConfig, change }) {
   return {
-    togglePanel(id) {
-      const state = app.panels[id];
-      state.open = !state.open;
-      render();
-    },
-
-    retryPanel: (id) => panels.retry(id),
-
     /** Sets what a lever changes; the answer that follows is the row's own. */
     pullLever(row) {
       const before = app.scenario;

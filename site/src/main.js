@@ -15,6 +15,7 @@ import { createLogs } from "./logs.js";
 import { openLink, packConfig } from "./opening.js";
 import { page } from "./page.js";
 import { createPanels } from "./panels.js";
+import { speedPanel } from "./speed.js";
 import { VIEW_DEFAULTS } from "./state.js";
 import { remembered } from "./storage.js";
 import { summaryLine } from "./views/answer.js";
@@ -24,6 +25,7 @@ import { documentComplete, onScreen, watchAnswer, watchDragging, watchPrinting, 
 const STATUS_QUIET = 500;
 const SLOW_START = 400;
 const FRAME_IDLE = 60_000;
+const LONG_IDLE = 30_000;
 
 const root = document.getElementById("app");
 const status = document.getElementById("status");
@@ -75,8 +77,10 @@ function applyTheme(theme) {
 
 let allowed = documentComplete();
 
+const payload = (name) => document.getElementById(`payload-${name}`)?.textContent;
+
 const engine = createEngine({
-  payload: (name) => document.getElementById(`payload-${name}`)?.textContent,
+  payload,
   onState({ name, reason, detail }) {
     app.engine = { ...app.engine, state: name, detail: name === "failed" ? `${reason}: ${detail}` : null };
     render();
@@ -89,11 +93,21 @@ async function call(method, params, how) {
   return engine.call(method, params, how);
 }
 
+/** A second worker, there only while it is needed: what takes a minute must not hold up the answer. */
+const longEngine = createEngine({ payload, idleLimit: LONG_IDLE });
+
+async function callLong(method, params, how) {
+  await allowed;
+  if (longEngine.state.name === "failed") longEngine.start();
+  return longEngine.call(method, params, how);
+}
+
 const calculator = createCalculator({ call, data });
 const panels = createPanels(app, {
   call,
+  callLong,
   render,
-  panels: [leversPanel({ codes: data.levers, known: calculator.precomputedLevers })],
+  panels: [leversPanel({ codes: data.levers, known: calculator.precomputedLevers }), speedPanel],
 });
 const { ask, attempt } = createAsking(app, calculator, { render, announce });
 const address = createAddress({ fixed: isFrame, onNavigate: () => open(readNavigation()) });

@@ -94,6 +94,11 @@ export async function openLink(app, found) {
   app.entryErrors = {};
   app.error = null;
   app.hub = null;
+  app.given = found.given;
+  app.panelEntries = {};
+  for (const [id, values] of Object.entries(found.given)) {
+    if (Object.keys(values).length > 0) app.panels[id].open = true;
+  }
   app.combos = { model: closed, draft_model: closed, gpu: closed };
   for (const [box, fields] of Object.entries(BOXES)) {
     // An engine beside a GPU is in the answer itself: nothing needs to be opened to see it.

@@ -11,6 +11,7 @@ import { inputs } from "./views/inputs.js";
 import { levers } from "./views/levers.js";
 import { logBox } from "./views/logs.js";
 import { share } from "./views/share.js";
+import { speed } from "./views/speed.js";
 import { shortVerdict } from "./views/verdict.js";
 import { why } from "./views/why.js";
 
@@ -22,7 +23,7 @@ function calculator(app, actions) {
   return html`<main class="layout">
     <div class="first">${answer(app, actions)}</div>
     <div class="side">${inputs(app, actions)}</div>
-    <div class="rest">${levers(app, actions)}${curve(app)}${why(app)}${app.view.embed ? nothing : html`${logBox(app, actions)}${share(app, actions)}`}</div>
+    <div class="rest">${levers(app, actions)}${speed(app, actions)}${curve(app)}${why(app)}${app.view.embed ? nothing : html`${logBox(app, actions)}${share(app, actions)}`}</div>
   </main>`;
 }
 

@@ -18,22 +18,28 @@ export const panelState = (open) => ({
   partial: null,
   /** {code, params} of kvcore, or "failed" where no answer came. */
   error: null,
+  /** Whether an answer is being worked on, and whether somebody stopped that. */
+  running: false,
+  stopped: false,
 });
 
 /**
  * @param {object} app
  * @param {object} ways
  * @param {(method: string, params: object, how: object) => Promise<object>} ways.call
+ * @param {(method: string, params: object, how: object) => Promise<object>} ways.callLong the same for panels that are
+ *   `long`: it may take a minute, and holds up nothing else
  * @param {() => void} ways.render
  * @param {Array<{
  *   id: string,
  *   subject: (app: object) => object|null,
+ *   long?: boolean,
  *   known?: (subject: object) => object|null,
- *   answer: (subject: object, tools: {call: (method: string, params: object) => Promise<object>,
+ *   answer: (subject: object, tools: {call: (method: string, params: object, how?: object) => Promise<object>,
  *     show: (partial: object, progress: number) => void}) => Promise<object>,
  * }>} ways.panels `answer` resolves with what the panel shows, or {error}
  */
-export function createPanels(app, { call, render, panels }) {
+export function createPanels(app, { call, callLong, render, panels }) {
   /** Answers by panel and subject, so that going back to a scenario shows its own at once. */
   const answers = new Map(panels.map(({ id }) => [id, new WeakMap()]));
   const running = new Map();
@@ -44,6 +50,7 @@ export function createPanels(app, { call, render, panels }) {
     clearTimeout(run.timer);
     run.controller.abort();
     running.delete(id);
+    Object.assign(app.panels[id], { partial: null, running: false });
   }
 
   function start(panel, subject) {
@@ -51,8 +58,9 @@ export function createPanels(app, { call, render, panels }) {
     const controller = new AbortController();
     const { signal } = controller;
     const current = () => !signal.aborted;
+    const ask = panel.long ? callLong : call;
     const tools = {
-      call: (method, params) => call(method, params, { lane: `panel-${panel.id}`, signal }),
+      call: (method, params, how = {}) => ask(method, params, { ...how, lane: `panel-${panel.id}`, signal }),
       show(answer, progress) {
         if (!current()) return;
         state.partial = { subject, answer, progress };
@@ -73,10 +81,11 @@ export function createPanels(app, { call, render, panels }) {
         if (!isAbort(error)) console.warn(error);
         state.error = "failed";
       }
-      state.partial = null;
       running.delete(panel.id);
+      Object.assign(state, { partial: null, running: false });
       render();
     }
+    state.running = true;
     running.set(panel.id, { controller, timer: setTimeout(run, REST) });
   }
 
@@ -88,12 +97,20 @@ export function createPanels(app, { call, render, panels }) {
         const subject = state.open ? panel.subject(app) : null;
         if (subject === state.subject) continue;
         stop(panel.id);
-        Object.assign(state, { subject, partial: null, error: null });
+        Object.assign(state, { subject, error: null, stopped: false });
         if (subject === null) continue;
         const known = answers.get(panel.id).get(subject) ?? panel.known?.(subject) ?? null;
         if (known) state.found = { subject, answer: known };
         else start(panel, subject);
       }
+    },
+
+    /** What somebody no longer wants to wait for; what was found before stays. */
+    cancel(id) {
+      if (!running.has(id)) return;
+      stop(id);
+      app.panels[id].stopped = true;
+      render();
     },
 
     /** Asks again where no answer came. */

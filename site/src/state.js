@@ -4,6 +4,7 @@
  */
 
 import { parseCount } from "./format.js";
+import { givenPairs, nothingGiven, readInput } from "./panelinputs.js";
 import { textOf, valueOf } from "./values.js";
 
 export const VERSION = 1;
@@ -215,8 +216,8 @@ const isPlain = (value) => typeof value === "object" && value !== null && !Array
  * @param {{cfg: string|null, files: string|null, hub: string|null}} [packed] the model's text, what files gave
  *   beside it, and what it is called on the Hub: a name alone, which no link looks up
  */
-export function serialize({ scenario, view, cfg = null, files = null, hub = null }) {
-  const pairs = [];
+export function serialize({ scenario, view, given = {}, cfg = null, files = null, hub = null }) {
+  const pairs = givenPairs(given);
   for (const key of Object.keys(scenario.gpu ? FIELDS : SCENARIO)) {
     if (key === "model" && cfg !== null) continue;
     const value = scenario[key];
@@ -241,10 +242,10 @@ export function serialize({ scenario, view, cfg = null, files = null, hub = null
 /**
  * Reads a fragment. Never throws: what it can't use is returned as `problems`.
  * `linked` tells whether it states a scenario at all, if only by its version.
- * @returns {{scenario: object, view: object, cfg: string|null, files: string|null, hub: string|null, problems: Array<{code: string, params: object}>, empty: boolean, linked: boolean}}
+ * @returns {{scenario: object, view: object, given: object, cfg: string|null, files: string|null, hub: string|null, problems: Array<{code: string, params: object}>, empty: boolean, linked: boolean}}
  */
 export function parse(fragment) {
-  const found = { scenario: {}, view: {}, cfg: null, files: null, hub: null, problems: [], empty: true, linked: false };
+  const found = { scenario: {}, view: {}, given: nothingGiven(), cfg: null, files: null, hub: null, problems: [], empty: true, linked: false };
   const source = fragment.replace(/^[#?]/, "");
   if (!source.includes("=")) return found;
   const options = new Map();
@@ -265,6 +266,11 @@ export function parse(fragment) {
       options.set(key.slice(OPTION.length), raw);
     } else if (key.startsWith(EDIT) && key.length > EDIT.length) {
       edits.set(key.slice(EDIT.length), valueOf(raw));
+    } else if (readInput(...split(key), raw) !== undefined) {
+      const [panel, name] = split(key);
+      const value = readInput(panel, name, raw);
+      if (value === null) found.problems.push({ code: "link_value", params: { key, value: raw } });
+      else found.given[panel][name] = value;
     } else {
       const [target, readers] = Object.hasOwn(FIELDS, key)
         ? [found.scenario, FIELDS]
@@ -283,6 +289,12 @@ export function parse(fragment) {
   if (options.size > 0) found.scenario.engine_options = Object.fromEntries(options);
   if (edits.size > 0) found.scenario.edits = Object.fromEntries(edits);
   return found;
+}
+
+/** A key at its first dot: a panel and one of its inputs. */
+function split(key) {
+  const dot = key.indexOf(".");
+  return dot < 0 ? [key, ""] : [key.slice(0, dot), key.slice(dot + 1)];
 }
 
 function decode(raw) {
