@@ -10,8 +10,11 @@ const focusSoon = (...ids) =>
 
 export function createLeverActions(app, { render, ask, commit, say, packConfig, change }) {
   return {
-    /** Sets what a lever changes; the answer that follows is the row's own. */
-    pullLever(row) {
+    /**
+     * Sets what a lever changes; the answer that follows is the row's own.
+     * @param {string} [place] where it was pulled, "levers" or "to-fit": the way back is offered there
+     */
+    pullLever(row, place = "levers") {
       const before = app.scenario;
       const patch = patchOf(row);
       if (patch.model) app.typed.paste = "";
@@ -22,11 +25,11 @@ export function createLeverActions(app, { render, ask, commit, say, packConfig, 
       change(patch);
       app.pulled = [...app.pulled.slice(-REMEMBERED), { before, after: app.scenario, lever: row.lever }];
       say(app.t("levers.applied", { lever: app.t(`lever.${row.lever}`) }));
-      focusSoon("levers-undo");
+      focusSoon(`${place}-undo`);
     },
 
     /** Back to the very scenario before the lever was pulled. */
-    async undoLever() {
+    async undoLever(place = "levers") {
       const { before, lever } = app.undoable;
       app.pulled = app.pulled.slice(0, -1);
       app.scenario = before;
@@ -37,7 +40,7 @@ export function createLeverActions(app, { render, ask, commit, say, packConfig, 
       commit({ push: true });
       say(app.t("levers.undone", { lever: app.t(`lever.${lever}`) }));
       render();
-      focusSoon("levers-undo", "levers-toggle");
+      focusSoon(`${place}-undo`, `${place}-${lever}`, "levers-toggle");
     },
   };
 }

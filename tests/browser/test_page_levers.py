@@ -25,6 +25,7 @@ NAMES = {"context": "tokens", "concurrency": "sequences"}
 CHIPS = {"fits": "Fits", "tight": "Tight", "does_not_fit": "Does not fit"}
 SHORT = {**OPENING_PLAN, "gpus": 4, "context": 131_072}
 """The opening scenario on half the GPUs, at four times the length."""
+NEARLY = {**OPENING_PLAN, "gpus": 3, "pp": 3, "context": 131_072, "concurrency": 3}
 LIMIT = 20_000
 ENGLISH, KOREAN = (
     json.loads((SITE / "locales" / f"{lang}.json").read_text("utf-8"))
@@ -295,6 +296,38 @@ class TestPulling:
         apply(live, "kv_8bit")
         expect(live.locator("#status")).to_contain_text("Does not fit. ")
         assert "Applied: 8-bit KV cache." in live.evaluate("window.said")
+
+
+class TestBesideTheVerdict:
+    """The first levers that make it fit are in the answer itself."""
+
+    def test_the_first_that_fit_can_be_pulled_there(self, live: Page) -> None:
+        visit(live, NEARLY)
+        found = expect_levers(live, NEARLY)
+        fitting = [r for r in found["levers"] if r["verdict"] != "does_not_fit"][:3]
+        names = [ENGLISH[f"lever.{row['lever']}"] for row in fitting]
+        buttons = live.locator("#to-fit button")
+        expect(buttons).to_have_text(names)
+        buttons.first.click()
+        expect_plan(live, fitting[0])
+        undo = live.locator("#to-fit-undo")
+        expect(undo).to_be_focused()
+        undo.press("Enter")
+        expect_plan(live, found["plan"])
+        expect_levers(live, NEARLY)
+        expect(buttons).to_have_text(names)
+
+    def test_where_none_is_enough(self, live: Page) -> None:
+        plan = {**SHORT, "gpus": 2, "context": 131_072, "concurrency": 4_096}
+        visit(live, plan)
+        found = expect_levers(live, plan)
+        assert all(row["verdict"] == "does_not_fit" for row in found["levers"])
+        expect(live.locator("#to-fit")).to_have_text(ENGLISH["levers.to_fit_none"])
+
+    def test_nothing_where_it_fits(self, live: Page) -> None:
+        visit(live, OPENING_PLAN)
+        expect_levers(live, OPENING_PLAN)
+        expect(live.locator("#to-fit")).to_have_count(0)
 
 
 class TestWhen:

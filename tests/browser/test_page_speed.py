@@ -1,4 +1,4 @@
-"""Speed and cost: the bounds on the page are kvcore's, with what one types beside them."""
+"""Speed and cost: the bounds on the page are kvcore's, prices and rates one's own."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import { answeredName, engineName, formatName } from "../messages.js";
 import { bar } from "./bar.js";
 import { emptyGpuBar, gpuBar } from "./gpubar.js";
 import { notices } from "./notices.js";
+import { toFit } from "./tofit.js";
 import { account, confidence, engineLines, inverse, setup, verdict } from "./verdict.js";
 
 const strong = (content) => html`<strong>${content}</strong>`;
@@ -171,7 +172,7 @@ export function answer(app, actions, { embedded = false, quiet = false } = {}) {
   const stale = app.answer.stale || (app.pending && app.behind && app.slowAnswer);
   return html`<section class="answer ${stale ? "stale" : ""}" aria-labelledby=${quiet ? nothing : "answer-heading"}>
     ${quiet ? nothing : html`<h2 id="answer-heading" class="visually-hidden">${t("answer.heading")}</h2>`}
-    ${verdict(app, actions, { fixed: embedded })}
+    ${verdict(app, actions, { fixed: embedded })} ${embedded ? nothing : toFit(app, actions)}
     <div class="answer-head">
       <p class="sentence">${t.parts(sentenceKey(estimate), sentenceParams(app, strong))}</p>
       ${embedded ? nothing : unitSwitch(app, actions)}

@@ -12,7 +12,7 @@ import { ENDLESS, ICONS, explanation, verdictKind } from "./verdict.js";
 const ID = "levers";
 
 /** What can be shown now: the last whole answer if it is of this model and GPU, else what has come so far. */
-function shown(app) {
+export function shownLevers(app) {
   const { found, partial } = app.panels[ID];
   const { asked } = app;
   const same = found && ["model", "model_text", "gpu"].every((field) => found.subject[field] === asked[field]);
@@ -241,7 +241,7 @@ function undo(app, actions) {
           : html`<strong>${t(`verdict.${verdictKind(plan)}`)}</strong> <span class="undo-why">${explanation(app, plan)}</span>`
       }
     </p>
-    <button type="button" class="button" id="levers-undo" aria-label=${t("levers.undo_named", { lever })} @click=${actions.undoLever}>
+    <button type="button" class="button" id="levers-undo" aria-label=${t("levers.undo_named", { lever })} @click=${() => actions.undoLever()}>
       ${t("levers.undo")}
     </button>
   </div>`;
@@ -251,7 +251,7 @@ function undo(app, actions) {
 function content(app, actions) {
   const { t, plan: current } = app;
   const state = app.panels[ID];
-  const now = shown(app);
+  const now = shownLevers(app);
   if (current?.error) return html`<p class="muted">${t("levers.no_plan")}</p>`;
   if (now === null || current === null)
     return html`${panelError(app, actions, ID)}
