@@ -32,6 +32,7 @@ export function embedCode(app) {
   const fragment = serialize({
     scenario: app.scenario,
     ...app.packed,
+    ...(view === "full" ? { given: app.given } : {}),
     view: {
       unit: app.view.unit,
       lang,

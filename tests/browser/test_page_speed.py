@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,16 @@ class TestCost:
         expect(live.locator("#speed-toggle")).to_have_attribute("aria-expanded", "true")
         expect(live.locator("#speed-price")).to_have_value("2.25")
         expect(fact(live, "cost_hour")).to_contain_text("$18.00", timeout=LIMIT)
+
+    def test_a_frame_of_the_whole_carries_it(self, live: Page) -> None:
+        go(live, gpu="h100-sxm", gpus=8, engine="vllm", **{"speed.price": "2.25"})
+        expect(live.locator("#speed-price")).to_have_value("2.25")
+        live.locator("#tab-embed").click()
+        code = live.locator("#share-text")
+        live.locator("#embed-view").select_option("full")
+        expect(code).to_have_value(re.compile("speed.price=2.25"))
+        live.locator("#embed-view").select_option("answer")
+        expect(code).not_to_have_value(re.compile("speed.price"))
 
     def test_a_link_with_nonsense_says_so(self, live: Page) -> None:
         go(live, gpu="h100-sxm", gpus=8, engine="vllm", **{"speed.price": "-4"})
