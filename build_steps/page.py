@@ -15,6 +15,7 @@ The template (site/templates/index.html.j2) is given:
   weight_formats  the ids of weight formats
   log_bytes       how much is read of a log's beginning and of its end
   levers          the codes of all levers in their order
+  lengths         lengths of published traces, to start from
   answers, plans  every catalog model's `estimate` and `plan` at the default scenario,
                   by id; a plan may be a refusal
   linked_answers  the same `estimate` at what a link of version 1 takes for granted
@@ -105,6 +106,7 @@ def page(payloads: Mapping[str, str], home: str = "") -> str:
         "weight_formats": list(WEIGHT_FORMATS),
         "log_bytes": LOG_BYTES,
         "levers": [lever.code for lever in LEVERS],
+        "lengths": answer("traffic", {})["lengths"],
         "answers": {model: estimate(model) for model in models},
         "plans": {model: plan(model) for model in models},
         "linked_answers": {

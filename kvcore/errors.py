@@ -423,6 +423,10 @@ WARNINGS: Final[Mapping[str, str]] = {
         "{requests} of {of} requests are longer than {limit} tokens: they were cut "
         "there."
     ),
+    "lengths_cut": (
+        "{percent}% of the requests would be longer than {limit} tokens: they are cut "
+        "there."
+    ),
     "overloaded": (
         "On average the requests in flight need more than the pool has: they will "
         "queue."

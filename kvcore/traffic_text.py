@@ -20,6 +20,12 @@ def workload_lines(answer: Json) -> Iterator[str]:
         f"{rate:,.4g} requests/s of {lengths}, {seconds:,.4g} s each: "
         f"{answer['in_flight']:,.4g} in flight"
     )
+    total = answer["lengths"]["total"]
+    flight = answer["requests_in_flight"]
+    yield (
+        f"  {'whole requests':<16} p95 {total['p95']:,}, p99 {total['p99']:,} tokens; "
+        f"p95 {flight['p95']:,}, p99 {flight['p99']:,} in flight"
+    )
     yield f"  {'pool':<16} {_amount(answer['pool'], unit)}"
     for key in ("mean", "p50", "p95", "p99"):
         use = answer["use"][key]

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kvcore.params import Params
 from kvcore.reuse.synthetic import Traffic
+from kvcore.workload.published import published_json
 
 Json = dict[str, Any]
 
@@ -148,9 +149,12 @@ PRESETS: Final[Mapping[str, Preset]] = {
 
 
 def answer_traffic(given: Mapping[str, object]) -> Json:
-    """The api's `traffic`: the presets, their numbers, and what they resemble."""
+    """The api's `traffic`: made-up traces, and lengths alone, by what they resemble."""
     Params(given, frozenset())
-    return {"presets": [_preset_json(name, p) for name, p in PRESETS.items()]}
+    return {
+        "presets": [_preset_json(name, p) for name, p in PRESETS.items()],
+        "lengths": published_json(),
+    }
 
 
 def _preset_json(name: str, preset: Preset) -> Json:

@@ -46,8 +46,12 @@ class Row(NamedTuple):
 
 def rows(source: ByteSource) -> Iterator[Row]:
     """The requests of a trace; the first bad line is an error that names it."""
-    lines = Lines(source)
-    count = 0
+    return rows_of(Lines(source))
+
+
+def rows_of(lines: Lines) -> Iterator[Row]:
+    """The same of lines that are being read, which know how far they are."""
+    source, count = lines.source, 0
     for row in _rows(lines):
         count += 1
         if count > MAX_REQUESTS:

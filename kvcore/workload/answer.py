@@ -17,10 +17,12 @@ from kvcore.listing import notices_json
 from kvcore.params import Params, at_least, invalid, optional
 from kvcore.scenario import Scenario, rank_of
 from kvcore.scenario_params import PLAN, scenario_of
-from kvcore.traces.rows import Row, rows
+from kvcore.traces.lines import Lines
+from kvcore.traces.rows import Row, rows_of
 from kvcore.workload.charges import Charges, of_scenario, of_tokens
 from kvcore.workload.held import InFlight, Pace, check, from_lengths, from_rows
 from kvcore.workload.lengths import Fixed, Lengths, LogNormal
+from kvcore.workload.totals import Totals, as_plan, in_flight, of_lengths, of_rows
 from kvcore.workload.use import MODES, Use, charged, scale_at, use_of
 
 Json = dict[str, Any]
@@ -46,6 +48,13 @@ DEFAULT_ODDS: Final = 0.01
 DEFAULT_LIMIT: Final = 1 << 20
 BINS: Final = 120
 MAX_RATE: Final = 1e6
+UNCUT: Final = 10**9
+"""Tokens; more than the longest length that can be given."""
+READ: Final = 0.2
+CHARGED: Final = 0.3
+"""Shares of the work: when a file has been read, and requests are charged."""
+LEAST_CUT: Final = 5e-4
+TOLD_EVERY: Final = 20_000
 
 
 def answer_workload(
@@ -62,48 +71,69 @@ def answer_workload(
     params = Params(given, WORKLOAD)
     scenario = _scenario(params)
     limit = _limit(params, scenario)
-    found = list(rows(files[0])) if files else None
-    tell(0.1)
+    found = _read(files[0], tell) if files else None
+    tell(READ)
     pace = _pace(params, found)
-    prompt, output = _lengths(params, limit) if found is None else (None, None)
-    if prompt is not None and output is not None:
+    if found is None:
+        prompt, output = _lengths(params, limit)
         held = from_lengths(prompt, output, pace, limit)
         lengths = {"prompt": _spread(prompt), "output": _spread(output)}
+        totals = of_lengths(*_lengths(params, UNCUT), limit)
     else:
-        held = from_rows(found or (), pace, limit)
+        held = from_rows(found, pace, limit)
         lengths = {
-            "prompt": _measured([row.prompt for row in found or ()]),
-            "output": _measured([row.output for row in found or ()]),
+            "prompt": _measured([row.prompt for row in found]),
+            "output": _measured([row.output for row in found]),
         }
+        totals = of_rows(found, limit)
     charges = _charges(params, scenario, limit, held)
     charged_ = charged(held.cells, charges)
-    tell(0.3)
-    use = _last(use_of(charged_, charges), tell, 0.3, 0.75)
+    tell(CHARGED)
+    use = _last(use_of(charged_, charges), tell, CHARGED, 0.75)
     odds = _odds(params)
     scale = _last(scale_at(odds, charged_, charges), tell, 0.75, 1.0)
     replicas = scenario.sizes.dp if scenario else 1
+    used = _use_json(use)
+    flight = in_flight(held.requests * replicas)
     return {
         "unit": charges.unit,
         "replicas": replicas,
         "arrival_rate": pace.rate * replicas,
         "seconds_per_request": held.seconds,
         "in_flight": held.requests * replicas,
-        "lengths": lengths,
+        "requests_in_flight": flight,
+        "lengths": {**lengths, "total": totals.json()},
         "held_tokens_per_request": sum(c.mass * c.mean for c in held.cells)
         / held.requests,
         "pool": charges.pool,
         "fixed": charges.fixed,
-        "use": _use_json(use),
+        "use": used,
+        "use_of_pool": {
+            name: its["estimate"] / use.pool if use.pool > 0 else None
+            for name, its in used.items()
+        },
         "overflow": use.overflow(),
         "odds": odds,
         "rate_at_odds": {mode: scale[mode] * pace.rate * replicas for mode in MODES},
         "distribution": [
-            {"use": n, "probability": inside, "more": more}
-            for n, inside, more in use.points(BINS)
+            {"from": start, "use": n, "probability": inside, "more": more}
+            for start, n, inside, more in use.points(BINS)
         ],
+        "as_plan": as_plan(totals, flight, limit),
         "method": {"name": "panjer", "cell": use.unit},
-        "warnings": notices_json(_notices(found, limit, charges, use)),
+        "warnings": notices_json(_notices(found, totals, limit, charges, use)),
     }
+
+
+def _read(source: ByteSource, tell: Tell) -> list[Row]:
+    """The requests of a file, told about as the reading goes on."""
+    lines = Lines(source)
+    found: list[Row] = []
+    for row in rows_of(lines):
+        if len(found) % TOLD_EVERY == 0:
+            tell(READ * lines.done_bytes / max(lines.size, 1))
+        found.append(row)
+    return found
 
 
 def _scenario(params: Params) -> Scenario | None:
@@ -259,17 +289,23 @@ def _use_json(use: Use) -> Json:
 
 
 def _notices(
-    found: Sequence[Row] | None, limit: int, charges: Charges, use: Use
+    found: Sequence[Row] | None,
+    totals: Totals,
+    limit: int,
+    charges: Charges,
+    use: Use,
 ) -> tuple[Notice, ...]:
     noted = []
-    longer = sum(row.prompt + row.output > limit for row in found or ())
-    if longer:
+    if found is not None and totals.longer:
+        longer = round(totals.longer * len(found))
         noted.append(
             Notice(
-                "requests_cut",
-                {"requests": longer, "of": len(found or ()), "limit": limit},
+                "requests_cut", {"requests": longer, "of": len(found), "limit": limit}
             )
         )
+    elif totals.longer >= LEAST_CUT:
+        percent = float(f"{100 * totals.longer:.2g}")
+        noted.append(Notice("lengths_cut", {"percent": percent, "limit": limit}))
     if use.mean["estimate"] > charges.pool:
         noted.append(Notice("overloaded", {}))
     return tuple(noted)

@@ -39,6 +39,9 @@ class Lengths(Protocol):
     def quantile(self, share: float) -> float:
         """The length that `share` of the requests do not exceed."""
 
+    def at_most(self, tokens: float) -> float:
+        """The share of requests of at most so many tokens, whole or not."""
+
     def cells(self, ratio: float, step: int) -> list[Cell]:
         """The distribution of whole lengths, of mass 1."""
 
@@ -61,6 +64,9 @@ class Fixed:
 
     def quantile(self, share: float) -> float:
         return float(self.tokens)
+
+    def at_most(self, tokens: float) -> float:
+        return float(tokens >= self.tokens)
 
     def cells(self, ratio: float, step: int) -> list[Cell]:
         return [Cell(1.0, self.tokens, self.tokens, self.tokens)]
@@ -106,6 +112,9 @@ class LogNormal:
     def quantile(self, share: float) -> float:
         uncut = exp(self._mu + self._sigma * normal.quantile(share))
         return min(uncut, float(self.limit))
+
+    def at_most(self, tokens: float) -> float:
+        return 1.0 if tokens >= self.limit else self._below(tokens)
 
     def cells(self, ratio: float, step: int) -> list[Cell]:
         """Whole lengths, rounded up: X in (low - 1, high] for each cell."""

@@ -141,16 +141,18 @@ class Use:
         # Sums of thousands of terms differ in their last digits.
         return {**found, "high": max(found.values()), "low": min(found.values())}
 
-    def points(self, most: int) -> list[tuple[int, float, float]]:
-        """(use up to, probability of this bin, odds of more), at most `most` bins."""
+    def points(self, most: int) -> list[tuple[int, int, float, float]]:
+        """Bins, at most `most`: (from, use up to, probability, odds of more)."""
         chances = self.sums["estimate"].probabilities
         last = max(self.sums["estimate"].quantile(1 - 1e-6), 1)
         size = max(1, -(-(last + 1) // most))
-        found, left = [], 1.0
+        found, left, before = [], 1.0, self.fixed
         for start in range(0, last + 1, size):
             inside = sum(chances[start : start + size])
             left = max(left - inside, 0.0)
-            found.append((self.fixed + self.unit * (start + size - 1), inside, left))
+            until = self.fixed + self.unit * (start + size - 1)
+            found.append((before, until, inside, left))
+            before = until
         return found
 
 

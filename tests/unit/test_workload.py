@@ -7,6 +7,7 @@ import heapq
 import math
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist, fmean
 from typing import Final
@@ -23,6 +24,7 @@ from kvcore.traces.rows import Row, rows
 from kvcore.workload import normal
 from kvcore.workload.compound import chernoff, probabilities
 from kvcore.workload.lengths import Fixed, LogNormal, produced
+from kvcore.workload.totals import COUNTED, poisson
 
 TRAFFIC: Final = {
     "pool_tokens": 60_000,
@@ -361,6 +363,113 @@ def test_too_small_a_pool_is_said_to_queue() -> None:
     assert answer["overflow"]["estimate"] > 0.9
 
 
+# Whole requests, and how many at once -----------------------------------------
+
+
+def test_lengths_of_whole_requests_are_those_of_drawn_ones() -> None:
+    """Prompt and output together, cut at the context."""
+    answer = work(context=8000)
+    drawn, known = random.Random(3), NormalDist()
+    uncut = [
+        math.ceil(1000 * 3 ** (drawn.gauss() / known.inv_cdf(0.95)))
+        + math.ceil(150 * 3 ** (drawn.gauss() / known.inv_cdf(0.95)))
+        for _ in range(60_000)
+    ]
+    totals = sorted(min(total, 8000) for total in uncut)
+    found = answer["lengths"]["total"]
+    assert found["mean"] == pytest.approx(fmean(totals), rel=0.01)
+    for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+        assert found[name] == pytest.approx(totals[int(share * 60_000)], rel=0.02)
+
+
+def test_whole_requests_that_are_alike_are_exact() -> None:
+    total = work(prompt=4000, output=200)["lengths"]["total"]
+    assert total == {"mean": 4200, "p50": 4200, "p95": 4200, "p99": 4200}
+
+
+def test_a_quantile_of_lengths_is_cut_at_the_context() -> None:
+    answer = work(prompt="1000/3000", output=10, context=2000)
+    total = answer["lengths"]["total"]
+    assert total["p95"] == total["p99"] == 2000
+    assert answer["as_plan"]["context"]["p99"] == 2000
+    (cut,) = answer["warnings"]
+    z = math.log(1.99) / math.log(3) * NormalDist().inv_cdf(0.95)
+    percent = 100 * (1 - NormalDist().cdf(z))
+    assert cut["code"] == "lengths_cut"
+    assert cut["params"]["percent"] == pytest.approx(percent, rel=0.02)
+    assert cut["params"]["limit"] == 2000
+
+
+def test_a_files_whole_requests_are_its_own() -> None:
+    answer = of_file(AZURE, "azure.csv", context=4000, pool_tokens=10**6)
+    total = answer["lengths"]["total"]
+    assert total == {
+        "mean": pytest.approx((4000 + 3188 + 137) / 3),
+        "p50": 3188,
+        "p95": 4000,
+        "p99": 4000,
+    }
+    assert answer["as_plan"]["context"]["mean"] == 2442
+
+
+@pytest.mark.parametrize("mean", [0.01, 0.7, 3, 40, 900, 9999, 10_001, 250_000])
+@pytest.mark.parametrize("share", [0.5, 0.95, 0.99])
+def test_requests_in_flight_are_a_poisson_number(mean: float, share: float) -> None:
+    below = 0.0
+    for n in range(int(mean + 10 * math.sqrt(mean)) + 12):
+        below += math.exp(n * math.log(mean) - mean - math.lgamma(n + 1))
+        if below >= share:
+            break
+    assert abs(poisson(mean, share) - n) <= (mean > COUNTED)
+
+
+def test_a_plan_of_traffic_has_whole_numbers() -> None:
+    answer = work()
+    found = answer["as_plan"]
+    flight = answer["requests_in_flight"]
+    assert flight["mean"] == answer["in_flight"]
+    assert found["concurrency"] == {k: math.ceil(n) for k, n in flight.items()}
+    total = answer["lengths"]["total"]
+    assert found["context"] == {k: math.ceil(n) for k, n in total.items()}
+    quiet = work(arrival_rate=1e-6)
+    assert quiet["as_plan"]["concurrency"]["mean"] == 1
+
+
+def test_use_is_told_as_shares_of_the_pool_too() -> None:
+    answer = work()
+    for name, share in answer["use_of_pool"].items():
+        assert share == answer["use"][name]["estimate"] / answer["pool"]
+
+
+def test_bins_of_the_distribution_join() -> None:
+    answer = work()
+    bins = answer["distribution"]
+    assert bins[0]["from"] == answer["fixed"]
+    for left, right in pairwise(bins):
+        assert right["from"] == left["use"]
+
+
+def test_published_lengths_are_what_workload_takes() -> None:
+    found = ask("traffic")["lengths"]
+    assert len({each["id"] for each in found}) == len(found)
+    for each in found:
+        answer = work(
+            prompt=each["prompt"], output=each["output"], pool_tokens=50_000_000
+        )
+        prompt = answer["lengths"]["prompt"]
+        middle, most = map(int, each["prompt"].split("/"))
+        assert prompt["p50"] == pytest.approx(middle)
+        assert prompt["p95"] == pytest.approx(most)
+    presets = {p["id"]: p for p in ask("traffic")["presets"]}
+    for each in found:
+        if each["id"] in presets:
+            made = presets[each["id"]]
+            assert each["resembles"] == made["resembles"]
+            for part in ("prompt", "output"):
+                known = f"{made[part + '_p50']}/{made[part + '_p95']}"
+                assert each[part] == known
+
+
 # Files ------------------------------------------------------------------------
 
 AZURE: Final = (
@@ -471,6 +580,20 @@ def test_progress_is_told_and_never_goes_back() -> None:
     assert "error" not in answer
     assert told == sorted(told)
     assert told[-1] == 1
+
+
+def test_reading_a_file_is_told_too() -> None:
+    told: list[float] = []
+    lines = "ContextTokens,GeneratedTokens\n" + "1000,100\n" * 60_000
+    params = {k: v for k, v in TRAFFIC.items() if k not in ("prompt", "output")}
+    api.call(
+        "workload",
+        params,
+        [in_memory(lines.encode(), "t.csv")],
+        lambda step: told.append(step["share"]),
+    )
+    assert told == sorted(told)
+    assert sum(0 < share < 0.2 for share in told) >= 2
 
 
 def test_the_command_line_reads_a_file(
