@@ -36,8 +36,6 @@ MIXTURE = {
 @pytest.fixture(scope="module")
 def shared(browser: Browser, site: str) -> Iterator[Page]:
     with live_page(browser, site) as page:
-        # Levers have tests of their own, and take their time.
-        page.evaluate("document.getElementById('levers-toggle')?.click()")
         yield page
 
 
@@ -48,11 +46,15 @@ def live(shared: Page) -> Page:
 
 
 def visit(page: Page, plan: dict[str, Any], **view: object) -> None:
-    """The panel open on a scenario, the levers closed."""
+    """The panel open on a scenario; the levers, which have tests of their own, closed."""
     go(page, **{NAMES.get(name, name): value for name, value in plan.items()}, **view)
-    for panel, opened in (("levers", "false"), ("speed", "true")):
+    fold(page, levers=False, speed=True)
+
+
+def fold(page: Page, **panels: bool) -> None:
+    for panel, opened in panels.items():
         toggle = page.locator(f"#{panel}-toggle")
-        if toggle.get_attribute("aria-expanded") != opened:
+        if toggle.get_attribute("aria-expanded") != str(opened).lower():
             toggle.click()
 
 
@@ -103,7 +105,8 @@ def expect_bounds(page: Page, found: dict[str, Any]) -> None:
 
 class TestBounds:
     def test_closed_until_it_is_opened(self, live: Page) -> None:
-        go(live, gpu="h100-sxm", gpus=8, engine="vllm")
+        visit(live, OPENING_PLAN)
+        fold(live, speed=False)
         toggle = live.locator("#speed-toggle")
         expect(toggle).to_have_attribute("aria-expanded", "false")
         expect(live.locator("#speed .panel-answer")).to_have_count(0)
@@ -218,7 +221,8 @@ class TestCost:
         assert float(fragment(live)["speed.price"]) == price
 
     def test_the_link_carries_it(self, live: Page) -> None:
-        live.locator("#speed-toggle[aria-expanded=true]").click()
+        visit(live, OPENING_PLAN)
+        fold(live, speed=False)
         go(live, gpu="h100-sxm", gpus=8, engine="vllm", **{"speed.price": "2.25"})
         expect(live.locator("#speed-toggle")).to_have_attribute("aria-expanded", "true")
         expect(live.locator("#speed-price")).to_have_value("2.25")
