@@ -46,7 +46,7 @@ def live(shared: Page) -> Page:
 
 
 def visit(page: Page, plan: dict[str, Any], **view: object) -> None:
-    """The panel open on a scenario; the levers, which have tests of their own, closed."""
+    """The panel open on a scenario; the levers, tested elsewhere, closed."""
     go(page, **{NAMES.get(name, name): value for name, value in plan.items()}, **view)
     fold(page, levers=False, speed=True)
 
