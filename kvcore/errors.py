@@ -381,7 +381,7 @@ WARNINGS: Final[Mapping[str, str]] = {
     ),
     "weight_files_missing": (
         "{missing} of {files} weight files are not here ({names}): there are more "
-        "weights than the {bytes} bytes counted."
+        "weights than the {bytes} bytes of the others."
     ),
     "weight_types_unknown": (
         "Weights of {types} are of a type not known here: their bytes are those "

@@ -1,7 +1,8 @@
 """The parameters of a plan that say what the weights are -> their bytes.
 
 They are stated, read from files' headers, those of a published checkpoint, or counted
-from the config; in this order.
+from the config; in this order. Headers of some files of several do not say what all
+weights are, unless nobody can count them either.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kvcore import catalog, parameters, weights
-from kvcore.errors import KvcoreError, MissingField
+from kvcore.errors import KvcoreError, MissingField, Notice
 from kvcore.importers import gguf
 from kvcore.importers.stored import StoredWeights
 from kvcore.model import Model
@@ -54,8 +55,11 @@ def weights_of(
     name = params.text("weight_format", "auto")
     given = optional(params, "weight_bytes", 0)
     stored = stored_of(params)
+    notices: tuple[Notice, ...] = ()
     if stored is not None and given is None and name == "auto":
-        return _in_files(stored, config, model, counts)
+        if counts is None or stored.parts or stored.is_complete:
+            return _in_files(stored, config, model, counts)
+        notices = stored.notices
     if counts is None:
         return WeightBytes(
             total=given or 0,
@@ -85,9 +89,15 @@ def weights_of(
             format=fmt.id if _alike(known, total) else "checkpoint",
             source="checkpoint",
             draft=draft,
+            notices=notices,
         )
     return WeightBytes(
-        total=total, parts=parts, format=fmt.id, source="counted", draft=draft
+        total=total,
+        parts=parts,
+        format=fmt.id,
+        source="counted",
+        draft=draft,
+        notices=notices,
     )
 
 

@@ -57,9 +57,8 @@ def describe(sources: Sequence[ByteSource]) -> dict[str, Any]:
         raise without_config(sources, tensors)
     found: dict[str, Any] = {"model_text": _text(config)}
     index = next((s for s in sources if s.name.lower().endswith(INDEX)), None)
-    if index is not None or tensors:
-        found["weights"] = _checkpoint(found["model_text"], index, tensors)
-    return found
+    weights = _checkpoint(found["model_text"], index, tensors)
+    return found if weights is None else {**found, "weights": weights}
 
 
 def parts_of(name: str) -> list[str]:
@@ -184,7 +183,8 @@ def without_config(
 
 def _checkpoint(
     config: str, index_source: ByteSource | None, tensors: Sequence[ByteSource]
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
+    """What the headers say of the weights; None where they are of none."""
     index = None if index_source is None else safetensors.read_index(index_source)
     here = {source.name: source for source in tensors if not source.is_pointer}
     expected = index.files if index else _expected(tensors)
@@ -194,12 +194,10 @@ def _checkpoint(
         if name in here
         and not (header := safetensors.read_header(here[name])).is_adapter
     ]
-    return safetensors.stored_weights(
-        headers,
-        index,
-        parse(config),
-        [name for name in expected if name not in here],
-    ).to_json()
+    missing = [name for name in expected if name not in here]
+    if not missing and not any(header.tensors for header in headers):
+        return None
+    return safetensors.stored_weights(headers, index, parse(config), missing).to_json()
 
 
 def _expected(tensors: Sequence[ByteSource]) -> list[str]:

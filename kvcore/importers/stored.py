@@ -42,6 +42,11 @@ class StoredWeights:
     unknown_types: tuple[str, ...] = ()
 
     @property
+    def is_complete(self) -> bool:
+        """Whether `total_bytes` are those of every file."""
+        return not self.missing_files
+
+    @property
     def bits_per_weight(self) -> float | None:
         return 8 * self.total_bytes / self.elements if self.elements else None
 

@@ -14,7 +14,7 @@ from test_gguf_file import CONVERTED, LLAMA, TENSORS
 from test_safetensors import header_json, packed
 from unit_support import ask, llama, refusal
 
-from kvcore import catalog, parameters
+from kvcore import catalog, files, parameters
 from kvcore.__main__ import main
 from kvcore.importers import hf_config
 from kvcore.importers.byte_source import in_memory
@@ -294,6 +294,42 @@ class TestCheckpoint:
         answer = answer_of(capsys, "plan", str(folder), "--gpu", "h100")
         (missing,) = (w for w in answer["warnings"] if w["code"].startswith("weight_"))
         assert missing["params"]["names"] == ["model-00002-of-00002.safetensors"]
+
+    @pytest.mark.parametrize("here", [0, 1])
+    def test_weights_that_are_not_all_here_are_counted_from_the_config(
+        self, tmp_path: Path, here: int
+    ) -> None:
+        """A clone without its large files does not fit for want of weights."""
+        folder = self.folder(tmp_path, index=False)
+        for name in self.NAMES[here:]:
+            (folder / name).write_text("version https://git-lfs.github.com/spec/v1\n")
+        given = files.model_params(str(folder))
+        plan = ask("plan", **given, gpu="h100")
+        assert plan["weights"] == weights_json(2 * self.counted, "counted")
+        codes = [warning["code"] for warning in plan["warnings"]]
+        assert {"weight_files_missing", "weights_estimated"} <= set(codes)
+
+    @pytest.mark.parametrize("metadata", [{}, {"mergekit_version": "0.0.4"}, None])
+    def test_an_index_without_a_total(
+        self, tmp_path: Path, metadata: Json | None
+    ) -> None:
+        folder = self.folder(tmp_path, files=0)
+        stated = {"metadata": metadata, "weight_map": {"embed": self.NAMES[0]}}
+        write(folder, model__safetensors__index__json=stated)
+        plan = ask("plan", **files.model_params(str(folder)), gpu="h100")
+        assert plan["weights"] == weights_json(2 * self.counted, "counted")
+
+    @pytest.mark.parametrize(
+        "header", [{}, header_json({"a.lora_A.weight": ("F32", [8, 8])})]
+    )
+    def test_files_without_a_models_weights_say_nothing_of_them(
+        self, tmp_path: Path, header: Json
+    ) -> None:
+        write(tmp_path, config__json=self.CONFIG, model__safetensors=packed(header))
+        given = files.model_params(str(tmp_path))
+        assert "weights" not in given
+        plan = ask("plan", **given, gpu="h100")
+        assert plan["weights"] == weights_json(2 * self.counted, "counted")
 
     def test_pointers_are_missing_files(self, capsys: Capture, tmp_path: Path) -> None:
         folder = self.folder(tmp_path)
