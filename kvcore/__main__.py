@@ -41,8 +41,9 @@ UNSENT = ("command", "json", "engine_option", "set", "model", "file", "hub", "tr
 """Words of the command line that are no parameters of the api as they are."""
 
 
-def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The api parameters of a parsed command line."""
+def params_of(arguments: argparse.Namespace) -> files.Given:
+    """The api parameters of a parsed command line, and what to say of its files."""
+    notices: tuple[Notice, ...] = ()
     given = {
         name: value
         for name, value in vars(arguments).items()
@@ -54,40 +55,48 @@ def params_of(arguments: argparse.Namespace) -> dict[str, Any]:
     if getattr(arguments, "set", None):
         given["edits"] = assignments.edits(arguments.set, "--set")
     if getattr(arguments, "model", None) is not None:
-        given.update(model_params(arguments.model))
+        model, notices = model_params(arguments.model)
+        given.update(model)
     if hasattr(arguments, "file"):
         stdin = sys.stdin.buffer.read(MAX_FILE_BYTES) if arguments.file == "-" else None
         given.update(files.log_params(arguments.file, stdin))
     if "draft_model" in given:
-        draft = model_params(given.pop("draft_model"))
+        draft, others = model_params(given.pop("draft_model"))
         given.update({f"draft_{name}": value for name, value in draft.items()})
-    return given
+        notices += others
+    return given, notices
 
 
-def model_params(name: str) -> dict[str, Any]:
+def model_params(name: str) -> files.Given:
     """The api parameters of MODEL: standard input, files, or a name."""
     if name == "-":
-        return files.params_of_bytes(sys.stdin.buffer.read(MAX_FILE_BYTES + 1))
+        return files.params_of_bytes(sys.stdin.buffer.read(MAX_FILE_BYTES + 1)), ()
     return files.model_params(name)
 
 
 def _answer(arguments: argparse.Namespace) -> dict[str, Any]:
     """The api's answer; with --hub, to what the Hub has of the model."""
-    params = params_of(arguments)
+    params, notices = params_of(arguments)
     trace = getattr(arguments, "trace", None)
     if arguments.command == "reuse" and trace in _made_up():
         params["preset"], trace = trace, None
     name = getattr(arguments, "hub", None)
     if name is None:
         with files.opened(trace) as sources:
-            return api.call(arguments.command, params, sources)
+            return _noted(api.call(arguments.command, params, sources), notices)
     client = import_module("kvcore.hub_client")
     found, lookup = client.model_params(name, client.access(os.environ))
     with files.opened(trace) as sources:
         answer = api.call(arguments.command, params | found, sources)
     if "error" not in answer:
         answer["hub"] = lookup.origin
-        answer["warnings"] += [notice.to_json() for notice in lookup.notices]
+    return _noted(answer, (*lookup.notices, *notices))
+
+
+def _noted(answer: dict[str, Any], notices: Iterable[Notice]) -> dict[str, Any]:
+    """An answer that says what was noticed before it was asked for."""
+    if "warnings" in answer:
+        answer["warnings"] += [notice.to_json() for notice in notices]
     return answer
 
 

@@ -70,16 +70,13 @@ def answer_describe(
         raise SeveralModels(count=len(found.models), names=names, most=len(ROLES))
     models = _by_size([_Read.of(model) for model in found.models])
     notices = tuple(notice for model in models for notice in model.notices)
-    if found.left_out:
-        names = list(found.left_out[:MAX_NAMED])
-        notices += (Notice("files_left_out", {"names": names}),)
     return {
         "models": [
             model.to_json(role) for role, model in zip(ROLES, models, strict=False)
         ],
         "read_bytes": count.read_bytes,
         "total_bytes": sum(source.size for source in files),
-        "warnings": notices_json(notices),
+        "warnings": notices_json(notices + found.notices),
     }
 
 

@@ -397,6 +397,9 @@ WARNINGS: Final[Mapping[str, str]] = {
         "config."
     ),
     "files_left_out": "Left out, for they are no models by themselves: {names}.",
+    "files_beside_gguf": (
+        "Left out, for the GGUF file beside them says what the model is: {names}."
+    ),
     "log_not_understood": (
         "No line of this was understood. Start-up lines of {engines} are, and messages "
         "that memory ran out."

@@ -8,13 +8,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from kvcore.errors import InvalidArgument
-from kvcore.importers import gguf_file, model_files, safetensors
-from kvcore.importers.byte_source import ByteSource, in_memory
-from kvcore.importers.model_files import ADAPTER_CONFIG, CONFIGS, INDEX, parts_of
+from kvcore.errors import InvalidArgument, KvcoreError, Notice, SeveralModels
+from kvcore.importers import file_groups, gguf_file, model_files, safetensors
+from kvcore.importers.byte_source import ByteSource, encoding_of, in_memory
+from kvcore.importers.model_files import (
+    ADAPTER_CONFIG,
+    CONFIGS,
+    INDEX,
+    MAX_NAMED,
+    parts_of,
+)
 
 SUFFIXES: Final = (".json", ".gguf", ".safetensors")
 """What ends like this is a file, even where there is none."""
@@ -27,14 +34,22 @@ LOG_BYTES: Final = (3 << 20, 1 << 20)
 of them at two bytes each, and even, so that none of those is cut in half."""
 
 
-def model_params(name: str) -> dict[str, Any]:
+Given = tuple[dict[str, Any], tuple[Notice, ...]]
+"""The api's parameters for a model, and what to say beside its answer."""
+
+
+def model_params(name: str) -> Given:
     """The api's parameters for MODEL: those of a file or folder, else its name."""
     path = Path(name)
     try:
+        if _is(Path.is_dir, path):
+            return _in_folder(name, path) or ({"model": name}, ())
         found = _files_of(path)
+    except KvcoreError:
+        raise
     except (OSError, ValueError) as error:
         raise _unreadable(name, error) from None
-    return _described(name, found) if found else {"model": name}
+    return (_described(name, found), ()) if found else ({"model": name}, ())
 
 
 def params_of_bytes(data: bytes) -> dict[str, Any]:
@@ -43,15 +58,12 @@ def params_of_bytes(data: bytes) -> dict[str, Any]:
 
 
 def log_params(name: str, given: bytes | None = None) -> dict[str, str]:
-    """The api's parameters for a log; `given` is one that came on standard input.
-
-    PowerShell writes UTF-16.
-    """
+    """The api's parameters for a log; `given` is one that came on standard input."""
     head, tail = log_parts(name) if given is None else (given, None)
-    wide = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(head[:2])
+    encoding = encoding_of(head)
     parts = {"text": head} if tail is None else {"text": head, "tail": tail}
     return {
-        part: data.decode(wide or "utf-8", "replace").removeprefix("\ufeff")
+        part: data.decode(encoding, "replace").removeprefix("\ufeff")
         for part, data in parts.items()
     }
 
@@ -89,6 +101,37 @@ def opened(name: str | None) -> Iterator[tuple[ByteSource, ...]]:
         yield (_source(file, path),)
 
 
+def _in_folder(name: str, path: Path) -> Given | None:
+    """The model in a folder, as when its files are dropped on the page."""
+    paths = sorted(file for file in path.iterdir() if _describes(file.name))
+    if not paths:
+        if path.is_absolute() or path.suffix.lower() in SUFFIXES or name[:1] == ".":
+            raise ValueError("a folder without a config.json or a .gguf file")
+        return None
+    with ExitStack() as opened:
+        found = file_groups.models_in(
+            [
+                replace(
+                    _source(opened.enter_context(file.open("rb")), file),
+                    name=f"folder/{file.name}",
+                )
+                for file in paths
+            ]
+        )
+    if len(found.models) > 1:
+        names = [model.name for model in found.models[:MAX_NAMED]]
+        raise SeveralModels(count=len(found.models), names=names, most=1)
+    return found.models[0].params, found.notices
+
+
+def _describes(name: str) -> bool:
+    """Whether a file of that name says what the model in its folder is."""
+    lower = name.lower()
+    return lower in (*CONFIGS, ADAPTER_CONFIG) or lower.endswith(
+        (INDEX, ".gguf", ".safetensors")
+    )
+
+
 def _described(name: str, paths: Iterable[Path]) -> dict[str, Any]:
     try:
         with ExitStack() as opened:
@@ -120,11 +163,6 @@ def _source(file: BinaryIO, path: Path) -> ByteSource:
 
 def _files_of(path: Path) -> list[Path]:
     """The files MODEL means; none where it is a name of the catalog."""
-    if _is(Path.is_dir, path):
-        found = _files_in(path)
-        if not found and (path.is_absolute() or path.suffix.lower() in SUFFIXES):
-            raise ValueError("a folder without a config.json")
-        return found
     if path.suffix.lower() not in SUFFIXES and not _is(Path.is_file, path):
         return []
     if _is_gguf(path):

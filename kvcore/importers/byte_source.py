@@ -31,6 +31,9 @@ SHORT: Final = 64
 USUAL: Final = 7
 """Texts skipped at once, how short they must be, and how long words mostly are."""
 
+WIDE: Final = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+"""The mark that a text in UTF-16 begins with, as PowerShell writes it."""
+
 GIT_LFS: Final = b"version https://git-lfs"
 """How the few lines begin that stand for a file which was not downloaded."""
 
@@ -61,6 +64,16 @@ def in_memory(data: bytes, name: str = "") -> ByteSource:
         size=len(data),
         read=lambda offset, length: data[offset : offset + length],
     )
+
+
+def text_of(data: bytes) -> str:
+    """A file's text, without the mark it may begin with."""
+    return data.decode(encoding_of(data), "replace").removeprefix("\ufeff")
+
+
+def encoding_of(data: bytes) -> str:
+    """What a text that begins like this is written in."""
+    return WIDE.get(data[:2], "utf-8")
 
 
 @cache

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kvcore.errors import InvalidFile, KvcoreError, NoModelFiles, shown
+from kvcore.errors import InvalidFile, KvcoreError, NoModelFiles, Notice, shown
 from kvcore.importers import gguf_file, hf_config, model_files
-from kvcore.importers.byte_source import ByteSource
+from kvcore.importers.byte_source import ByteSource, text_of
 from kvcore.importers.gguf import ARCHITECTURE, is_metadata
 from kvcore.importers.gguf_file import GgufHeader
 from kvcore.importers.hf_config import MAX_TEXT_BYTES
@@ -62,10 +62,27 @@ class Described:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The models in some files, and files beside them that are no models."""
+    """The models in some files, and files beside them that are left out.
+
+    `left_out` are no models by themselves; `beside_gguf` may describe one, as a GGUF
+    file does in the same folder.
+    """
 
     models: tuple[Described, ...]
     left_out: tuple[str, ...] = ()
+    beside_gguf: tuple[str, ...] = ()
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        named = {
+            "files_left_out": self.left_out,
+            "files_beside_gguf": self.beside_gguf,
+        }
+        return tuple(
+            Notice(code, {"names": list(names[:MAX_NAMED])})
+            for code, names in named.items()
+            if names
+        )
 
 
 def models_in(sources: Sequence[ByteSource]) -> Found:
@@ -73,13 +90,22 @@ def models_in(sources: Sequence[ByteSource]) -> Found:
     ggufs = [source for source in sources if model_files.is_gguf(source)]
     found = _gguf_models(ggufs) if ggufs else Found(models=())
     taken = {_folder(source) for source in ggufs}
-    checkpoints = _checkpoints(
-        [s for s in sources if s not in ggufs and not _is_in(_folder(s), taken)]
-    )
+    others = [source for source in sources if source not in ggufs]
+    beside = [source for source in others if _is_in(_folder(source), taken)]
+    checkpoints = _checkpoints([source for source in others if source not in beside])
     models = found.models + checkpoints.models
     if not models:
         raise _nothing(sources)
-    return Found(models=models, left_out=found.left_out + checkpoints.left_out)
+    return Found(
+        models=models,
+        left_out=found.left_out + checkpoints.left_out,
+        beside_gguf=tuple(s.name for s in map(_base, beside) if _is_of_model(s)),
+    )
+
+
+def _is_of_model(source: ByteSource) -> bool:
+    """By its name: whether it is one of those that describe a model."""
+    return source.name.lower().endswith((*CONFIGS, INDEX, ".safetensors"))
 
 
 def _folder(source: ByteSource) -> tuple[str, ...]:
@@ -196,15 +222,14 @@ def _may_be_config(source: ByteSource) -> bool:
         return False
     if name.endswith(".json"):
         return True
-    start = source.read(0, min(source.size, START)).lstrip(b"\xef\xbb\xbf \t\r\n")
-    return start.startswith(b"{")
+    return text_of(source.read(0, min(source.size, START))).lstrip().startswith("{")
 
 
 def _reads_as_model(source: ByteSource) -> bool:
     if source.size > MAX_TEXT_BYTES:
         return False
     try:
-        config = hf_config.parse(source.read(0, source.size).decode("utf-8", "replace"))
+        config = hf_config.parse(text_of(source.read(0, source.size)))
         return is_metadata(config) or bool(hf_config.read(config).layers)
     except KvcoreError:
         return False

@@ -20,7 +20,7 @@ from kvcore.errors import (
     UnsupportedModel,
 )
 from kvcore.importers import gguf_file, safetensors
-from kvcore.importers.byte_source import ByteSource
+from kvcore.importers.byte_source import ByteSource, text_of
 from kvcore.importers.gguf import ARCHITECTURE
 from kvcore.importers.gguf_file import GgufHeader
 from kvcore.importers.hf_config import MAX_TEXT_BYTES, parse
@@ -100,7 +100,7 @@ def _other_json(sources: Sequence[ByteSource]) -> ByteSource | None:
 def _text(source: ByteSource) -> str:
     if source.size > MAX_TEXT_BYTES:
         raise InputTooLarge(bytes=source.size, limit=MAX_TEXT_BYTES)
-    return source.read(0, source.size).decode("utf-8", "replace")
+    return text_of(source.read(0, source.size))
 
 
 # GGUF ------------------------------------------------------------------------------

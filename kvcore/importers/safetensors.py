@@ -14,8 +14,8 @@ from math import prod
 from struct import unpack
 from typing import Final, NamedTuple, TypeGuard
 
-from kvcore.errors import InvalidField, shown
-from kvcore.importers.byte_source import MAX_READ_BYTES, ByteSource, Cursor
+from kvcore.errors import InvalidFile, InvalidJson, KvcoreError
+from kvcore.importers.byte_source import MAX_READ_BYTES, ByteSource, Cursor, text_of
 from kvcore.importers.hf_config import parse
 from kvcore.importers.stored import MAX_FILES, StoredWeights, Tensors, summed
 
@@ -105,7 +105,7 @@ def read_header(source: ByteSource) -> SafetensorsHeader:
     data = cursor.take(length)
     if not data.startswith(b"{"):
         raise source.invalid("its header", data[:8], "a JSON object")
-    header = parse(data.decode("utf-8", "replace"), MAX_READ_BYTES)
+    header = _object_in(source, "its header", data)
     if len(header) > MAX_TENSORS:
         raise source.invalid(
             "the number of tensors", len(header), f"at most {MAX_TENSORS}"
@@ -152,18 +152,14 @@ def _are_counts(value: object) -> TypeGuard[list[int]]:
 def read_index(source: ByteSource) -> SafetensorsIndex:
     """The index of a checkpoint in several files, or a typed error."""
     length = min(source.size, MAX_READ_BYTES + 1)
-    given = parse(source.read(0, length).decode("utf-8", "replace"), MAX_READ_BYTES)
+    given = _object_in(source, "its text", source.read(0, length))
     weight_map = given.get("weight_map")
     if not isinstance(weight_map, Mapping):
-        raise InvalidField(
-            field="weight_map", value=shown(weight_map), expected="an object"
-        )
+        raise source.invalid("weight_map", weight_map, "an object")
     files = sorted({file for file in weight_map.values() if isinstance(file, str)})
     if len(files) > MAX_FILES or not all(map(_is_plain, files)):
-        raise InvalidField(
-            field="weight_map",
-            value=shown(files),
-            expected=f"at most {MAX_FILES} names of files beside the index",
+        raise source.invalid(
+            "weight_map", files, f"at most {MAX_FILES} names of files beside the index"
         )
     stated = given.get("metadata")
     metadata = stated if isinstance(stated, Mapping) else {}
@@ -172,6 +168,20 @@ def read_index(source: ByteSource) -> SafetensorsIndex:
         names=tuple(map(str, weight_map)),
         total_bytes=_whole(metadata.get("total_size")),
         elements=_whole(metadata.get("total_parameters")),
+    )
+
+
+def _object_in(source: ByteSource, where: str, data: bytes) -> Mapping[str, object]:
+    """The JSON object in a part of a file; an error names the file."""
+    try:
+        return parse(text_of(data), MAX_READ_BYTES)
+    except InvalidJson as error:
+        line, column = error.params["line"], error.params["column"]
+        found = f"no JSON from line {line}, column {column}"
+    except KvcoreError:
+        found = "something else"
+    raise InvalidFile(
+        file=source.name, where=where, found=found, expected="a JSON object"
     )
 
 

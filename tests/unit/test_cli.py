@@ -180,6 +180,16 @@ def test_files_that_hold_no_config(
     assert check_refused(capsys, "show", str(path))["code"] == code
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_configs_as_windows_writes_them(
+    capsys: Capture, tmp_path: Path, encoding: str
+) -> None:
+    """PowerShell's `>` writes UTF-16, Notepad may begin UTF-8 with a mark."""
+    path = tmp_path / "config.json"
+    path.write_bytes(json.dumps(llama()).encode(encoding))
+    assert answer_of(capsys, "show", str(path))["model_type"] == "llama"
+
+
 # Errors -----------------------------------------------------------------------
 
 REFUSED: Final = {

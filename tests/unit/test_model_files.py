@@ -303,7 +303,7 @@ class TestCheckpoint:
         folder = self.folder(tmp_path, index=False)
         for name in self.NAMES[here:]:
             (folder / name).write_text("version https://git-lfs.github.com/spec/v1\n")
-        given = files.model_params(str(folder))
+        given, _ = files.model_params(str(folder))
         plan = ask("plan", **given, gpu="h100")
         assert plan["weights"] == weights_json(2 * self.counted, "counted")
         codes = [warning["code"] for warning in plan["warnings"]]
@@ -316,7 +316,8 @@ class TestCheckpoint:
         folder = self.folder(tmp_path, files=0)
         stated = {"metadata": metadata, "weight_map": {"embed": self.NAMES[0]}}
         write(folder, model__safetensors__index__json=stated)
-        plan = ask("plan", **files.model_params(str(folder)), gpu="h100")
+        given, _ = files.model_params(str(folder))
+        plan = ask("plan", **given, gpu="h100")
         assert plan["weights"] == weights_json(2 * self.counted, "counted")
 
     @pytest.mark.parametrize(
@@ -326,7 +327,7 @@ class TestCheckpoint:
         self, tmp_path: Path, header: Json
     ) -> None:
         write(tmp_path, config__json=self.CONFIG, model__safetensors=packed(header))
-        given = files.model_params(str(tmp_path))
+        given, _ = files.model_params(str(tmp_path))
         assert "weights" not in given
         plan = ask("plan", **given, gpu="h100")
         assert plan["weights"] == weights_json(2 * self.counted, "counted")
@@ -428,11 +429,50 @@ class TestFolders:
         write(tmp_path / "gpt2", config__json=llama())
         assert answer_of(capsys, "show", "gpt2")["facts"]["num_layers"] == 4
 
+    @pytest.mark.parametrize("beside", [(), ("mmproj",), ("config",)])
+    def test_a_folder_with_a_gguf_file(
+        self, capsys: Capture, tmp_path: Path, beside: Sequence[str]
+    ) -> None:
+        """As a repository of GGUF files is cloned; the page reads it the same way."""
+        others: dict[str, bytes | str | Json] = {
+            "mmproj__gguf": gguf_bytes({"general.architecture": "clip"}, ()),
+            "config__json": llama(),
+        }
+        chosen = {k: v for k, v in others.items() if k.partition("__")[0] in beside}
+        write(tmp_path, a__gguf=gguf_bytes(), tokenizer__json={}, **chosen)
+        shown = answer_of(capsys, "show", str(tmp_path))
+        assert shown["weights"]["total_bytes"] == TOTAL
+        codes = {"mmproj": "files_left_out", "config": "files_beside_gguf"}
+        told = {(w["code"], *w["params"]["names"]) for w in shown["warnings"]
+                if w["code"].startswith("files_")}  # fmt: skip
+        names = [name.replace("__", ".") for name in chosen]
+        assert told == {(codes[b], n) for b, n in zip(beside, names, strict=True)}
+
+    def test_a_folder_with_several_quantisations(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        write(tmp_path, **{f"a-{q}__gguf": gguf_bytes() for q in ("Q4_K_M", "Q8_0")})
+        error = check_refused(capsys, "show", str(tmp_path))
+        assert error["code"] == "several_models"
+        assert error["params"]["names"] == ["a-Q4_K_M.gguf", "a-Q8_0.gguf"]
+
+    def test_a_split_model_in_a_folder(self, capsys: Capture, tmp_path: Path) -> None:
+        split(tmp_path, 3)
+        shown = answer_of(capsys, "show", str(tmp_path))["weights"]
+        assert (shown["total_bytes"], shown["missing_files"]) == (TOTAL, [])
+
+    def test_weights_without_a_config_in_a_folder(
+        self, capsys: Capture, tmp_path: Path
+    ) -> None:
+        write(tmp_path, model__safetensors=packed(header_json({"a": ("BF16", [1])})))
+        error = check_refused(capsys, "show", str(tmp_path))
+        assert error["code"] == "config_missing"
+        assert error["params"]["files"] == ["model.safetensors"]
+
     @pytest.mark.parametrize("name", ["", "no.gguf", "no.safetensors", "no.json"])
     def test_what_is_not_there(
         self, capsys: Capture, tmp_path: Path, name: str
     ) -> None:
-        write(tmp_path, model__safetensors=packed(header_json({"a": ("BF16", [1])})))
         error = check_refused(capsys, "show", str(tmp_path / name))
         assert error["code"] == "invalid_argument"
         assert error["params"]["argument"] == "MODEL"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kvcore.errors import KvcoreError
+from kvcore.errors import InvalidFile, KvcoreError
 from kvcore.importers.byte_source import MAX_READ_BYTES, ByteSource, in_memory
 from kvcore.importers.safetensors import (
     DTYPE_BITS,
@@ -126,10 +126,10 @@ class TestErrors:
         ("data", "code"),
         [
             (packed(b"[1, 2]"), "invalid_file"),
-            (packed(b"{"), "invalid_json"),
-            (packed(b'{"a": ' * 99_999), "invalid_json"),
-            (packed(b'{"a": %s}' % (b"9" * 5000)), "invalid_json"),
-            (packed(b"{\xff\xfe}"), "invalid_json"),
+            (packed(b"{"), "invalid_file"),
+            (packed(b'{"a": ' * 99_999), "invalid_file"),
+            (packed(b'{"a": %s}' % (b"9" * 5000)), "invalid_file"),
+            (packed(b"{\xff\xfe}"), "invalid_file"),
             (bytes(8), "invalid_file"),
         ],
     )
@@ -331,4 +331,12 @@ class TestIndex:
     def test_files_anywhere_else_are_refused(self, weight_map: object) -> None:
         with pytest.raises(KvcoreError) as caught:
             read_index(index_of({"weight_map": weight_map}))
-        assert caught.value.params["field"] == "weight_map"
+        assert caught.value.params["where"] == "weight_map"
+
+    @pytest.mark.parametrize("data", [b"", b"null", b"[]", b"{", b"<html>"])
+    def test_what_is_no_index_is_named(self, data: bytes) -> None:
+        """Beside a config, "this is not JSON" would be taken for that of the config."""
+        name = "model.safetensors.index.json"
+        with pytest.raises(InvalidFile) as caught:
+            read_index(in_memory(data, name))
+        assert caught.value.params["file"] == name
