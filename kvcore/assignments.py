@@ -14,18 +14,18 @@ def pairs(words: Iterable[str], option: str) -> dict[str, str]:
 
 
 def edits(words: Iterable[str], option: str) -> dict[str, object]:
-    """Fields and their values: JSON, else a text; nothing, or null, removes a field.
+    """Fields and their values: JSON, else a text, which removes a field if empty.
 
     >>> edits(["num_key_value_heads=4", "torch_dtype=float32", "head_dim="], "--set")
-    {'num_key_value_heads': 4, 'torch_dtype': 'float32', 'head_dim': None}
+    {'num_key_value_heads': 4, 'torch_dtype': 'float32', 'head_dim': ''}
+    >>> edits(["sliding_window=null"], "--set")
+    {'sliding_window': None}
     """
     return {name: value_of(text) for name, text in pairs(words, option).items()}
 
 
 def value_of(text: str) -> object:
     """The value that a text stands for."""
-    if text == "":
-        return None
     try:
         return json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kvcore.experiments import Config, matter, reduced
 from kvcore.importers import gguf
-from kvcore.importers.edits import edited, value_at
+from kvcore.importers.edits import ABSENT, edited, value_at
 from kvcore.importers.hf_config import TEXT_CONFIGS
 from kvcore.model import Model
 from kvcore.params import MODEL, Params, described
@@ -60,6 +60,8 @@ ADDABLE: Final = (
 def answer_fields(given: Mapping[str, object]) -> Json:
     """The api's `fields`: rows to edit, names to add, and the description in short.
 
+    Of a row, `value` and `original` are an empty text where there is no such field.
+
     `reduced` is a config of the fields that matter alone, as JSON text: it reads to
     the same model, edited or not.
     """
@@ -94,7 +96,7 @@ def answer_fields(given: Mapping[str, object]) -> Json:
 
 def _row(path: str, config: Config, changed: Config, assumed: object) -> Json:
     value, original = value_at(changed, path), value_at(config, path)
-    known = (item for item in (value, original, assumed) if item is not None)
+    known = (v for v in (value, original, assumed) if v not in (None, ABSENT))
     return {
         "path": path,
         "value": plain(value),
@@ -170,7 +172,7 @@ def _addable(config: Config, name: str, known: Mapping[str, None]) -> Iterator[s
     prefix = _prefixes(config)[0]
     for field in ADDABLE:
         path = f"{prefix}{field}"
-        if path in known or value_at(config, path) is not None:
+        if path in known or value_at(config, path) != ABSENT:
             continue
         for value in (2, "float32"):
             found = outcome(config, {path: value}, name)

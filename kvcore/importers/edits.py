@@ -1,7 +1,9 @@
 """Fields of a model's description changed by hand before it is read.
 
 A path names a field by its keys from the outside in ("text_config.head_dim"); in GGUF
-metadata, whose keys have dots themselves, it is the whole key. None removes a field.
+metadata, whose keys have dots themselves, it is the whole key. An empty text stands for
+nothing: it removes a field. None is JSON's null, which a config may state: for Mistral
+"sliding_window": null means no window, and no such field a window of 4,096.
 """
 
 from __future__ import annotations
@@ -11,6 +13,9 @@ from typing import Final
 
 from kvcore.errors import InvalidArgument, InvalidField, shown
 from kvcore.importers.gguf import is_metadata
+
+ABSENT: Final = ""
+"""The value of a field that is not there."""
 
 MAX_EDITS: Final = 64
 MAX_PATH: Final = 200
@@ -42,12 +47,12 @@ def edited(
 
 
 def value_at(config: Mapping[str, object], path: str) -> object:
-    """What a path of an edit names; None where there is nothing."""
+    """What a path of an edit names; `ABSENT` where there is nothing."""
     if path in config or is_metadata(config):
-        return config.get(path)
+        return config.get(path, ABSENT)
     key, dot, inner = path.partition(".")
     nested = config.get(key)
-    return value_at(nested, inner) if dot and isinstance(nested, Mapping) else None
+    return value_at(nested, inner) if dot and isinstance(nested, Mapping) else ABSENT
 
 
 def _check(path: object, flat: bool) -> None:
@@ -70,7 +75,7 @@ def _deep(
     if rest in here or not dot:
         return _with(here, rest, value)
     nested = here.get(key)
-    if nested is None and value is None:
+    if nested is None and value == ABSENT:
         return here
     if nested is not None and not isinstance(nested, Mapping):
         raise InvalidField(
@@ -82,7 +87,7 @@ def _deep(
 
 
 def _with(here: Mapping[str, object], key: str, value: object) -> Mapping[str, object]:
-    """A copy with one key set, in its place where it has one; None removes it."""
-    if value is None:
+    """A copy with one key set, in its place where it has one, or removed."""
+    if value == ABSENT:
         return {name: held for name, held in here.items() if name != key}
     return {**here, key: value}

@@ -1,7 +1,7 @@
 /** Fields of the model changed by hand: tried first, and kept in the scenario once kvcore has read them. */
 
 import { fieldOf, isOfModel } from "./fields.js";
-import { entryOf, rowOf, sameValue, typedPaths, valueOf } from "./values.js";
+import { entryOf, originalOf, sameValue, typedPaths, valueOf } from "./values.js";
 
 const TYPING_QUIET = 150;
 /** Numbers and verdict come first; the list of fields follows. */
@@ -38,7 +38,7 @@ export function createEdits(app, { render, ask, commit, attempt, describe, packC
     for (const path of typedPaths(app)) {
       const value = valueOf(app.typed[entryOf(path)]);
       delete edits[path];
-      if (!sameValue(value, rowOf(app, path)?.original)) edits[path] = value;
+      if (!sameValue(value, originalOf(app, path))) edits[path] = value;
     }
     return edits;
   }
@@ -148,7 +148,7 @@ export function createEdits(app, { render, ask, commit, attempt, describe, packC
     settleEdit(path) {
       const typed = app.typed[entryOf(path)];
       if (typed === undefined || app.entryErrors[entryOf(path)]) return;
-      const value = path in app.scenario.edits ? app.scenario.edits[path] : rowOf(app, path)?.original;
+      const value = path in app.scenario.edits ? app.scenario.edits[path] : originalOf(app, path);
       if (!sameValue(valueOf(typed), value)) return;
       forget([path]);
       render();

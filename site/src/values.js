@@ -1,12 +1,15 @@
 /**
  * Fields of a model changed by hand, as text and back. As with the command line's --set, a value is
- * JSON, else a text; nothing removes the field.
+ * JSON, else a text; an empty text stands for no such field.
  */
 
-/** @returns {unknown} null for nothing, which removes a field */
+/** The value of a field that is not there. */
+const ABSENT = "";
+
+export const isAbsent = (value) => value === ABSENT;
+
 export function valueOf(text) {
   const trimmed = text.trim();
-  if (trimmed === "") return null;
   try {
     return JSON.parse(trimmed);
   } catch {
@@ -16,7 +19,6 @@ export function valueOf(text) {
 
 /** The shortest text that is read back as the value. */
 export function textOf(value) {
-  if (value === null || value === undefined) return "";
   if (typeof value !== "string") return JSON.stringify(value);
   return valueOf(value) === value ? value : JSON.stringify(value);
 }
@@ -36,7 +38,11 @@ export const typedPaths = ({ typed }) =>
     .filter((key) => key.startsWith(ENTRY))
     .map((key) => key.slice(ENTRY.length));
 
-export const rowOf = (app, path) => app.fields.rows.find((row) => row.path === path);
+/** What the model's own description says, as far as its fields have been listed. */
+export function originalOf(app, path) {
+  const row = app.fields.rows.find((each) => each.path === path);
+  return row === undefined ? ABSENT : row.original;
+}
 
 /** Every row to show: kvcore's, and those it does not know yet. */
 export function shownRows(app) {
@@ -46,7 +52,7 @@ export function shownRows(app) {
     ...app.fields.rows,
     ...more
       .filter((path) => !known.has(path))
-      .map((path) => ({ path, value: null, original: null, assumed: null, kind: "unknown" })),
+      .map((path) => ({ path, value: ABSENT, original: ABSENT, assumed: null, kind: "unknown" })),
   ];
 }
 

@@ -161,7 +161,7 @@ class TestEditing:
 
     def test_removing(self, live: Page) -> None:
         field(live, "num_key_value_heads").fill("")
-        expect_answer(live, **DEFAULT_TOTAL, edits={"num_key_value_heads": None})
+        expect_answer(live, **DEFAULT_TOTAL, edits={"num_key_value_heads": ""})
         expect(row(live, "num_key_value_heads")).to_contain_text("was 8")
         assert pairs(live)["set.num_key_value_heads"] == ""
 
@@ -201,6 +201,20 @@ class TestEditing:
         field(live, "text_config.head_dim").fill("64")
         edits = {"text_config.head_dim": 64}
         expect_answer(live, model="gemma-3-27b-it", tokens=4098, edits=edits)
+
+    def test_null_is_not_nothing(self, live: Page) -> None:
+        """Mistral without a window says so by null; without the field it has one."""
+        asked = {"model": "mistral-7b-v0.1", "tokens": 8_191}
+        go(live, **asked)
+        window = field(live, "sliding_window")
+        window.fill("null")
+        expect_answer(live, **asked, edits={"sliding_window": None})
+        expect(row(live, "sliding_window")).to_contain_text("was 4096")
+        assert pairs(live)["set.sliding_window"] == "null"
+        window.fill("")
+        expect_answer(live, **asked, edits={"sliding_window": ""})
+        expect(window).to_have_attribute("placeholder", "4096 (assumed)")
+        assert pairs(live)["set.sliding_window"] == ""
 
     def test_what_was_assumed_is_shown_in_its_place(self, live: Page) -> None:
         config = {"model_type": "mistral", "num_hidden_layers": 4, "hidden_size": 512,
@@ -384,7 +398,7 @@ class TestLinks:
         [
             ("512", 512),
             ("null", None),
-            ("", None),
+            ("", ""),
             ('"512"', "512"),
             ("[1,2]", [1, 2]),
             ("a b&c=d", "a b&c=d"),

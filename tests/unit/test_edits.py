@@ -17,7 +17,7 @@ from kvcore import api, catalog
 from kvcore.__main__ import main
 from kvcore.assignments import value_of
 from kvcore.errors import InvalidArgument, InvalidField
-from kvcore.importers.edits import MAX_EDITS, edited
+from kvcore.importers.edits import MAX_EDITS, edited, value_at
 
 CONVERTED: Final[dict[str, Json]] = json.loads(
     (Path(__file__).parent / "gguf_converted.json").read_text(encoding="utf-8")
@@ -58,17 +58,24 @@ class TestApplying:
 
     def test_adds_and_removes(self) -> None:
         found = edited(
-            llama(), {"head_dim": 64, "num_key_value_heads": None, "x": None}
+            llama(), {"head_dim": 64, "num_key_value_heads": "", "x": ""}
         )
         assert found == {**without(llama(), "num_key_value_heads"), "head_dim": 64}
 
     def test_reaches_into_objects_and_makes_them(self) -> None:
         config: Json = {"a": {"b": {"c": 1}, "d": 2}, "n": None}
-        changes = {"a.b.c": 5, "a.e.f": 6, "n.x": 7, "gone.y": None, "a.d": None}
+        changes = {"a.b.c": 5, "a.e.f": 6, "n.x": 7, "gone.y": "", "a.d": ""}
         assert edited(config, changes) == {
             "a": {"b": {"c": 5}, "e": {"f": 6}},
             "n": {"x": 7},
         }
+
+    def test_null_is_a_value_and_nothing_is_none(self) -> None:
+        config: Json = {"a": {"b": 1}, "c": 2}
+        changes = {"a.b": None, "c": "", "d": None}
+        assert edited(config, changes) == {"a": {"b": None}, "d": None}
+        assert value_at(config, "a.x") == value_at(config, "x") == ""
+        assert value_at({"x": None}, "x") is None
 
     def test_a_key_with_dots_is_a_key_first(self) -> None:
         config: Json = {"a.b": 1, "a": {"b": 2, "c.d": 3}}
@@ -131,14 +138,14 @@ class TestRefusals:
 
     def test_removing_what_is_needed(self) -> None:
         error = refusal(
-            "show", model="llama-3.1-70b", edits={"num_hidden_layers": None}
+            "show", model="llama-3.1-70b", edits={"num_hidden_layers": ""}
         )
         assert error["code"] == "missing_field"
         assert error["params"]["field"] == "num_hidden_layers"
 
     def test_metadata_without_their_architecture(self) -> None:
         metadata = QWEN
-        error = refusal("show", model=metadata, edits={"general.architecture": None})
+        error = refusal("show", model=metadata, edits={"general.architecture": ""})
         assert error["params"]["field"] == "general.architecture"
 
     @settings(deadline=None)
@@ -212,7 +219,7 @@ class TestDialects:
         assert total(metadata, edits=edits) * 8 == total(metadata) * 5
 
     def test_removing_falls_back_to_what_the_class_means(self) -> None:
-        answer = ask("show", model="mistral-7b-v0.1", edits={"sliding_window": None})
+        answer = ask("show", model="mistral-7b-v0.1", edits={"sliding_window": ""})
         stated = [w for w in answer["warnings"] if w["code"] == "assumed_default"]
         assert [w["params"]["field"] for w in stated] == ["sliding_window"]
 
@@ -249,6 +256,7 @@ class TestWhatIsSaid:
             {"no_such_field": 3},
             {"hidden_act": "relu"},
             {"no_such_field": None},
+            {"no_such_field": ""},
             {"num_key_value_heads": 2},
             {"text_config.head_dim": 3},
         ],
@@ -352,12 +360,20 @@ class TestCommandLine:
         assert answer == ask(name, model="llama-3.1-8b", edits=edits, **params)
 
     def test_nothing_removes(self, capsys: pytest.CaptureFixture[str]) -> None:
-        for value in ("", "null"):
-            answer = self.answer(
-                capsys, "show", "mistral-7b-v0.1", "--set", f"sliding_window={value}"
-            )
-            assert answer["edited"] == ["sliding_window"]
-            assert any(w["code"] == "assumed_default" for w in answer["warnings"])
+        answer = self.answer(
+            capsys, "show", "mistral-7b-v0.1", "--set", "sliding_window="
+        )
+        assert answer["edited"] == ["sliding_window"]
+        assert any(w["code"] == "assumed_default" for w in answer["warnings"])
+
+    def test_null_is_a_value(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Mistral without a window says so by null; without the field it has one."""
+        answer = self.answer(
+            capsys, "show", "mistral-7b-v0.1", "--set", "sliding_window=null"
+        )
+        assert answer["edited"] == ["sliding_window"]
+        assert answer["components"] == ["kv"]
+        assert answer["warnings"] == []
 
     def test_text_says_what_was_edited(
         self, capsys: pytest.CaptureFixture[str]
@@ -377,7 +393,7 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("text", "value"),
         [
-            ("4", 4), ("4.5", 4.5), ("true", True), ("null", None), ("", None),
+            ("4", 4), ("4.5", 4.5), ("true", True), ("null", None), ("", ""),
             ("bfloat16", "bfloat16"), ('"4"', "4"), ("[1, 2]", [1, 2]),
             ('{"a": 1}', {"a": 1}), ("NaN", "NaN"), ("Infinity", "Infinity"),
             ("4k", "4k"), ("[" * 5000, "[" * 5000),

@@ -41,8 +41,8 @@ def meaning(config: Mapping[str, object]) -> object:
 
 
 def others(value: object) -> Iterator[object]:
-    """None, which removes the field, and other values of its kind."""
-    yield None
+    """Nothing, which removes the field, and other values of its kind."""
+    yield ""
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int | float):
@@ -91,7 +91,7 @@ class TestEveryDescription:
                 assert matters(config, path, target), path
                 assert value_at(reduced, path) == value_at(config, path)
             else:
-                assert value_at(config, path) is None
+                assert value_at(config, path) == ""
 
     @pytest.mark.parametrize("name", [*DESCRIPTIONS][::23])
     def test_one_by_one_no_other_field_is_found(self, name: str) -> None:
@@ -146,7 +146,7 @@ class TestRows:
         edits = {
             "num_key_value_heads": 4,
             "colour": "red",
-            "max_position_embeddings": None,
+            "max_position_embeddings": "",
         }
         answer = ask("fields", model=llama(), edits=edits)
         assert answer["edited"] == sorted(edits)
@@ -154,8 +154,8 @@ class TestRows:
         assert set(changed) == set(edits)
         assert changed["num_key_value_heads"]["value"] == 4
         assert changed["num_key_value_heads"]["original"] == 2
-        assert changed["colour"]["original"] is None
-        assert changed["max_position_embeddings"]["value"] is None
+        assert changed["colour"]["original"] == ""
+        assert changed["max_position_embeddings"]["value"] == ""
 
     def test_what_an_edit_makes_matter_is_listed(self) -> None:
         config = llama(
@@ -180,7 +180,7 @@ class TestRows:
         answer = ask("fields", model=config)
         (row,) = [row for row in answer["fields"] if row["assumed"] is not None]
         assert row == {
-            "path": "sliding_window", "value": None, "original": None,
+            "path": "sliding_window", "value": "", "original": "",
             "edited": False, "assumed": 4096, "kind": "integer",
         }  # fmt: skip
 
@@ -203,7 +203,7 @@ class TestRows:
         for name in ("gpt2", "llama-3.1-8b-instruct", "gemma-3-27b-it.gguf"):
             config = DESCRIPTIONS.get(name) or next(iter(CONVERTED.values()))
             for path in ask("fields", model=config)["addable"]:
-                assert value_at(config, path) is None
+                assert value_at(config, path) == ""
                 assert matters(config, path), path
 
     def test_a_model_that_cannot_be_read(self) -> None:
@@ -265,7 +265,7 @@ class TestReduced:
             {"use_sliding_window": True},
             {"use_sliding_window": True, "sliding_window": 7},
             {"num_hidden_layers": "x"},
-            {"num_attention_heads": None},
+            {"num_attention_heads": ""},
             {"model_type": "gemma3_text", "head_dim": 32},
         ],
     )

@@ -3,7 +3,7 @@
 import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
 import { errorText } from "../messages.js";
-import { currentOf, entryOf, shownRows, textOf } from "../values.js";
+import { currentOf, entryOf, isAbsent, shownRows, textOf } from "../values.js";
 import { messages } from "./fields.js";
 
 const LONG = 24;
@@ -68,7 +68,7 @@ function control(app, actions, row, { text, describedBy, invalid }) {
 /** What the model's own description says, and the way back to it. */
 function original(app, actions, row) {
   const { t } = app;
-  const said = row.original !== null;
+  const said = !isAbsent(row.original);
   const text = textOf(row.original);
   const known = app.fields.of !== null;
   return html`<p class="field-was">
