@@ -58,6 +58,8 @@ def lines(answer: Json) -> Iterator[str]:
     version = answer["engine_version"] or ""
     name = answer["model"] or "model unknown"
     yield f"{answer['engine'] or 'engine unknown'} {version}: {name}"
+    if answer["model_printed"]:
+        yield f"  the log's model is {answer['model_printed']}"
     for number in answer["numbers"]:
         shown = f"{number['value']:,.{number['decimals']}f} {number['unit']}"
         yield f"  line {number['line']:>5}  {number['quantity']:<24} {shown:>22}"
@@ -67,8 +69,12 @@ def lines(answer: Json) -> Iterator[str]:
 
 def _comparison(found: Json) -> Iterator[str]:
     verdict = "agrees" if found["agrees"] else "differs"
-    ours = "refuses" if found["ours"] is None else f"{found['ours']:,.2f}"
-    theirs = f"{found['theirs']:,.{found['decimals']}f} {found['unit']}"
+    ours, theirs = (
+        "refuses"
+        if value is None
+        else f"{value:,.{found['decimals']}f} {found['unit']}"
+        for value in (found["ours"], found["theirs"])
+    )
     yield f"{verdict:<8} {found['quantity']} {theirs}, kvcore {ours}"
     for cause in found["causes"]:
         together = (cause, *cause["and"])

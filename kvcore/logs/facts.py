@@ -96,6 +96,11 @@ class Wording:
     starts: bool = False
     floors: bool = False
 
+    @property
+    def telling(self) -> bool:
+        """Whether the line is its engine's own and no other's."""
+        return self.starts or bool(self.numbers)
+
 
 def n(group: str) -> str:
     """A number, as a named group of a pattern."""

@@ -65,9 +65,13 @@ def read(text: str, tail: str | None = None) -> Reading:
     engine = engines[0] if engines else None
     family = {engine, "llama_cpp", "ollama"} if engine in _LLAMA else {engine}
     own = [hit for hit in hits if hit.wording.engine in (*family, None)]
-    first, last, starts = _last_start(own, len(lines))
+    others = [hit for hit in hits if hit.wording.engine not in (*family, None)]
+    end = lines[-1].number if lines else 0
+    first, last, starts = _last_start(own, end)
+    first, last = _between_others(own, others, first, last)
     chosen = [hit for hit in own if first <= hit.line.number <= last]
-    inside = lines[max(first - 1, 0) : last]
+    until = [line for line in lines if line.number <= last]
+    inside = [line for line in until if line.number >= first]
     settings = {**_before(own, lines, first), **_settings(chosen, inside, engine)}
     version = settings.pop("version", None)
     return Reading(
@@ -81,7 +85,7 @@ def read(text: str, tail: str | None = None) -> Reading:
         engines=engines,
         starts=starts,
         cut=log.head is not None,
-        devices=devices.devices(lines[:last]),
+        devices=devices.devices(until),
     )
 
 
@@ -131,8 +135,11 @@ def _engines(hits: Sequence[_Hit]) -> tuple[str, ...]:
     return tuple(sorted(weights, key=lambda engine: (-weights[engine], engine)))
 
 
-def _last_start(hits: Sequence[_Hit], lines: int) -> tuple[int, int, int]:
-    """(first line, last line, how many starts) of the last start with numbers."""
+def _last_start(hits: Sequence[_Hit], end: int) -> tuple[int, int, int]:
+    """(first line, last line, how many starts) of the last start with numbers.
+
+    `end` is the number of the log's last line; lines without words have numbers too.
+    """
     bounds = [1]
     numbered = False
     spans: list[tuple[int, bool]] = []
@@ -145,10 +152,27 @@ def _last_start(hits: Sequence[_Hit], lines: int) -> tuple[int, int, int]:
     spans.append((bounds[-1], numbered))
     with_numbers = [i for i, (_, any_number) in enumerate(spans) if any_number]
     if not with_numbers:
-        return 1, lines, 1
+        return 1, end, 1
     chosen = with_numbers[-1]
-    last = spans[chosen + 1][0] - 1 if chosen + 1 < len(spans) else lines
+    last = spans[chosen + 1][0] - 1 if chosen + 1 < len(spans) else end
     return spans[chosen][0], last, len(with_numbers)
+
+
+def _between_others(
+    own: Sequence[_Hit], others: Sequence[_Hit], first: int, last: int
+) -> tuple[int, int]:
+    """The lines of a start that are not before or after those of another engine."""
+    mine = [
+        hit.line.number
+        for hit in own
+        if hit.wording.engine and first <= hit.line.number <= last
+    ]
+    if not mine:
+        return first, last
+    theirs = [hit.line.number for hit in others if hit.wording.telling]
+    before = [n + 1 for n in theirs if first <= n < mine[0]]
+    after = [n - 1 for n in theirs if mine[-1] < n <= last]
+    return max([first, *before]), min([last, *after])
 
 
 def _before(

@@ -1,7 +1,8 @@
-"""Pasted text -> lines: colours removed, lengths limited, wrapped lines joined."""
+"""Pasted text -> lines: colours and wrappings off, lengths limited, parts joined."""
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,11 @@ MAX_JOINED: Final = 4_000
 _COLOUR: Final = re.compile(
     r"(?:\x1b|\\u001b|\\x1b|\\033|\u241b|#033)\[[0-9;?]{0,20}[A-Za-z]"
 )
+
+_IN_JSON: Final = re.compile(
+    r"""^\s*\{.*?"(?:log|message|msg|textPayload)"\s*:\s*("(?:[^"\\]|\\.)*")"""
+)
+"""A line that a container's runtime or a collector keeps as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +79,21 @@ def lines_of(text: str) -> tuple[Line, ...]:
     """All lines with words."""
     plain = _COLOUR.sub("", text)
     return tuple(
-        Line(number=number, text=line[:MAX_LINE])
+        Line(number=number, text=_unwrapped(line[:MAX_LINE]))
         for number, line in enumerate(plain.splitlines(), 1)
         if len(line) >= MIN_LINE
     )
+
+
+def _unwrapped(line: str) -> str:
+    """The line that was printed, where it was kept as JSON."""
+    wrapped = _IN_JSON.match(line) if "{" in line[:MIN_LINE] else None
+    if wrapped is None:
+        return line
+    try:
+        return " ".join(str(json.loads(wrapped[1], strict=False)).split("\n"))
+    except ValueError:
+        return line
 
 
 def having(lines: Sequence[Line], keys: Iterable[str]) -> tuple[Line, ...]:

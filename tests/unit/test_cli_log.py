@@ -24,7 +24,7 @@ def test_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["log", str(file), "--model", "qwen3-8b"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "vllm : qwen3-8b"
-    assert "differs  pool_tokens 92,768 tokens, kvcore 46,384.00" in shown
+    assert "differs  pool_tokens 92,768 tokens, kvcore 46,384 tokens" in shown
     assert "    The KV cache is kept in fp8." in shown
 
 

@@ -57,9 +57,7 @@ class TestApplying:
         assert found["num_key_value_heads"] == 4
 
     def test_adds_and_removes(self) -> None:
-        found = edited(
-            llama(), {"head_dim": 64, "num_key_value_heads": "", "x": ""}
-        )
+        found = edited(llama(), {"head_dim": 64, "num_key_value_heads": "", "x": ""})
         assert found == {**without(llama(), "num_key_value_heads"), "head_dim": 64}
 
     def test_reaches_into_objects_and_makes_them(self) -> None:
@@ -137,9 +135,7 @@ class TestRefusals:
         assert error["params"]["field"] == "head_dim"
 
     def test_removing_what_is_needed(self) -> None:
-        error = refusal(
-            "show", model="llama-3.1-70b", edits={"num_hidden_layers": ""}
-        )
+        error = refusal("show", model="llama-3.1-70b", edits={"num_hidden_layers": ""})
         assert error["code"] == "missing_field"
         assert error["params"]["field"] == "num_hidden_layers"
 

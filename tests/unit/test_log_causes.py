@@ -296,8 +296,10 @@ def test_a_cause_of_all_numbers_comes_first() -> None:
 @pytest.mark.parametrize("code", EXPECTED)
 def test_the_terminal_has_words(code: str) -> None:
     make, _ = EXPECTED[code]
-    answer = {"engine": "vllm", "engine_version": None, "model": None, "numbers": [],
-              "comparisons": [make()]}  # fmt: skip
+    answer = {
+        "engine": "vllm", "engine_version": None, "model": None,
+        "model_printed": None, "numbers": [], "comparisons": [make()],
+    }  # fmt: skip
     head, verdict, *causes = lines(answer)
     assert "model unknown" in head
     assert verdict.startswith("differs")

@@ -285,6 +285,14 @@ def test_memory_that_ran_out() -> None:
 # How people paste ---------------------------------------------------------------
 
 
+def in_json(text: str, key: str) -> str:
+    """As Docker keeps it in files, and collectors of logs do."""
+    return "\n".join(
+        json.dumps({"time": "2026-01-01T10:00:00Z", key: f"{line}\n", "stream": "x"})
+        for line in text.splitlines()
+    )
+
+
 @pytest.mark.parametrize(
     "mess",
     [
@@ -295,8 +303,12 @@ def test_memory_that_ran_out() -> None:
         lambda text: text.replace("cache size: 46,368", "cache si\nze: 46,368"),
         lambda text: "hello\n" * 50 + text + "Traceback (most recent call last):\n",
         lambda text: "> " + text.replace("\n", "\n> "),
+        lambda text: "\n\n\n" + text.replace("\n", "\n\n \n"),
+        lambda text: in_json(text, "log"),
+        lambda text: in_json(text.replace("INFO", "\x1b[32mINFO\x1b[0m"), "message"),
     ],
-    ids=["colours", "prefixes", "windows", "wrapped", "cut", "among others", "quoted"],
+    ids=["colours", "prefixes", "windows", "wrapped", "cut", "among others", "quoted",
+         "blank lines", "docker", "collected"],
 )  # fmt: skip
 def test_the_same_log_in_another_state(mess: Any) -> None:
     plain, pasted = explain(VLLM), explain(mess(VLLM))
@@ -314,6 +326,17 @@ def test_the_last_of_several_starts_is_read() -> None:
     assert all(found["agrees"] for found in answer["comparisons"])
 
 
+@pytest.mark.parametrize("blank", [1, 30])
+def test_blank_lines_between_starts(blank: int) -> None:
+    _, start = VLLM.split("\n", 1)
+    again = start.replace("Qwen/Qwen3-8B", "Qwen/Qwen3-32B").replace(
+        "_size=1", "_size=2"
+    )
+    answer, alone = explain(VLLM + "\n" * blank + again), explain(again)
+    assert answer["settings"] == alone["settings"]
+    assert values(answer) == values(alone)
+
+
 def test_lines_of_two_engines() -> None:
     answer = explain(VLLM + "\n" + SGLANG.splitlines()[1])
     assert answer["engine"] == "vllm"
@@ -321,6 +344,17 @@ def test_lines_of_two_engines() -> None:
         w for w in answer["warnings"] if w["code"].endswith("several_engines")
     )
     assert warning["params"]["engines"] == ["vllm", "sglang"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_settings_of_another_engine_are_not_those_of_the_chosen(turned: bool) -> None:
+    """A model or a size of ranks that another server was started with is not read."""
+    alone, parts = explain(VLLM), [VLLM, SGLANG.splitlines()[0]]
+    answer = explain("\n".join(reversed(parts) if turned else parts))
+    assert answer["engine"] == "vllm"
+    assert answer["settings"] == alone["settings"]
+    assert answer["model"] == "qwen3-8b"
+    assert all(found["agrees"] for found in answer["comparisons"])
 
 
 def test_ranks_go_by_the_poorest() -> None:
