@@ -16,6 +16,7 @@ The template (site/templates/index.html.j2) is given:
   log_bytes       how much is read of a log's beginning and of its end
   levers          the codes of all levers in their order
   lengths         lengths of published traces, to start from
+  presets         the made-up traffic of `traffic`, what it resembles
   answers, plans  every catalog model's `estimate` and `plan` at the default scenario,
                   by id; a plan may be a refusal
   linked_answers  the same `estimate` at what a link of version 1 takes for granted
@@ -107,6 +108,7 @@ def page(payloads: Mapping[str, str], home: str = "") -> str:
         "log_bytes": LOG_BYTES,
         "levers": [lever.code for lever in LEVERS],
         "lengths": answer("traffic", {})["lengths"],
+        "presets": presets(),
         "answers": {model: estimate(model) for model in models},
         "plans": {model: plan(model) for model in models},
         "linked_answers": {
@@ -144,6 +146,15 @@ def answer(method: str, params: Mapping[str, object]) -> dict[str, Any]:
 def gpus() -> list[dict[str, Any]]:
     listed = answer("gpus", {})["gpus"]
     return [{name: entry[name] for name in GPU_FACTS} for entry in listed]
+
+
+def presets() -> list[dict[str, Any]]:
+    """Made-up traffic by id, with what was published of the trace it resembles."""
+    listed = answer("traffic", {})["presets"]
+    return [
+        {name: value for name, value in entry.items() if name != "traffic"}
+        for entry in listed
+    ]
 
 
 def estimate(model: str) -> dict[str, Any]:

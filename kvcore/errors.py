@@ -459,8 +459,12 @@ WARNINGS: Final[Mapping[str, str]] = {
         "are taken to find theirs: an upper bound."
     ),
     "reuse_no_room": (
-        "Running requests take {running} bytes of a pool of {pool}: nothing is left to "
-        "keep prefixes in."
+        "Running requests take {running_bytes} bytes of a pool of {pool_bytes}: "
+        "nothing is left to keep prefixes in."
+    ),
+    "reuse_no_times": (
+        "The trace has no times, so {rate} tokens a second do not tell how many "
+        "requests run at once: {requests} are taken to."
     ),
     "engine_version_differs": "{engine} {version} keeps a different cache: {reason}.",
 }

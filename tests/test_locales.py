@@ -15,6 +15,9 @@ from kvcore.levers import LEVERS
 from kvcore.log_text import CAUSES
 from kvcore.logs.reading import WORDINGS
 from kvcore.plan_text import REASONS
+from kvcore.reuse.findings import POLICIES
+from kvcore.reuse.presets import PRESETS
+from kvcore.reuse.routing import ROUTINGS
 
 SITE = Path(__file__).parent.parent / "site"
 LOCALES = {
@@ -58,6 +61,15 @@ MADE = (
     "chips.",
     "shortcut.",
     "shortcut_says.",
+    "reuse.column_",
+    "reuse.field_",
+    "reuse.file.",
+    "reuse.file_hint.",
+    "reuse.hint_",
+    "reuse.phase_",
+    "reuse.policy_",
+    "reuse.preset.",
+    "reuse.routing_",
     "share.tab_",
     "share.copy_",
     "share.hint_",
@@ -158,6 +170,15 @@ class TestCodes:
         }
         kinds = ("lever.", "lever_risk.", "lever_reason.")
         assert made == {key for key in ENGLISH if key.startswith(kinds)}
+
+    def test_made_up_traffic_has_names(self) -> None:
+        keys = {key for key in ENGLISH if key.startswith("reuse.preset.")}
+        assert keys == {f"reuse.preset.{name}" for name in PRESETS}
+
+    def test_policies_and_routings_have_names(self) -> None:
+        for kind, known in (("policy", POLICIES), ("routing", ROUTINGS)):
+            keys = {key for key in ENGLISH if key.startswith(f"reuse.{kind}_")}
+            assert keys == {f"reuse.{kind}_{name}" for name in known}
 
     def test_numbers_of_logs_have_names(self) -> None:
         read = {name for w in WORDINGS for name, _ in w.numbers.values()}

@@ -197,7 +197,7 @@ def _lengths(values: Sequence[int]) -> Json:
 
 def _in_flight(question: Question, survey: Survey) -> float:
     """Requests running at once, in one replica."""
-    if question.in_flight is None and question.pace and survey.span:
+    if question.pace and survey.span:
         return survey.seconds / survey.span / question.replicas
     return (question.in_flight or 1.0) / question.replicas
 
@@ -228,8 +228,13 @@ def _notices(
         noted.append(Notice("reuse_needs_states", {}))
     elif question.costs.tail_bytes(1 << 20):
         noted.append(Notice("reuse_windows_assumed", {}))
+    if question.pace and not found.survey.span:
+        in_flight = _in_flight(question, found.survey) * question.replicas
+        params = {"rate": question.pace, "requests": in_flight}
+        noted.append(Notice("reuse_no_times", params))
     if pool is not None and not cache_units(
         question, found.survey, pool, question.replicas
     ):
-        noted.append(Notice("reuse_no_room", {"running": running, "pool": pool}))
+        sizes = {"running_bytes": running, "pool_bytes": pool}
+        noted.append(Notice("reuse_no_room", sizes))
     return tuple(noted)

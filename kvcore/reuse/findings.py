@@ -36,7 +36,7 @@ class Question:
     budgets: tuple[int, ...] = ()
     """Bytes of pools of one replica, the scenario's own one first if it has one."""
     in_flight: float | None = None
-    """Requests running at once, over all replicas, where that is known."""
+    """Requests running at once, over all replicas, where no pace and times tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ def running_bytes(question: Question, survey: Survey, replicas: int) -> int:
     """Bytes that running requests take of the pool of one replica."""
     if not survey.requests:
         return 0
-    if question.in_flight is None and question.pace and survey.span:
+    if question.pace and survey.span:
         return round(survey.running_bytes / survey.span / replicas)
     mean = survey.running_bytes / survey.seconds if survey.seconds else 0.0
     return round((question.in_flight or 1.0) * mean / replicas)

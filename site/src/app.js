@@ -46,7 +46,7 @@ export function createApp(data) {
     planned: { plan: data.default_answer.plan, scenario: null },
     curve: { ...data.default_answer.curve, plan: data.default_answer.plan },
     curveKey: null,
-    panels: { levers: panelState(true), speed: panelState(false) },
+    panels: { levers: panelState(true), reuse: panelState(false), speed: panelState(false) },
     /** What panels ask for beside the scenario, by panel and name (panelinputs.js), and the files given to them. */
     given: nothingGiven(),
     panelFiles: {},

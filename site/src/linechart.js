@@ -1,6 +1,6 @@
 /** One line over another quantity, with the point where one stands. */
 
-import { areaY, axisX, axisY, dot, gridY, lineY, plot, pointerX, ruleX, text, tip } from "@observablehq/plot";
+import { areaY, axisX, axisY, dot, gridY, lineY, plot, pointerX, ruleX, ruleY, text, tip } from "@observablehq/plot";
 import { bare } from "./charts.js";
 
 /**
@@ -10,11 +10,13 @@ import { bare } from "./charts.js";
  * @param {object} options.y the same, from zero
  * @param {{x: number, y: number, label: string}|null} [options.present]
  * @param {Array<{x: number, label: string}>} [options.rules] upright lines with their names
+ * @param {Array<{y: number, label: string}>} [options.levels] level lines with theirs, written above them away from the rules
+ * @param {Array<{x: number, y: number, label: string}>} [options.points] of a rising line, named below it
  * @param {(row: object) => string} options.title what hovering tells of a row
  * @param {string} [options.curve] of Plot
  * @returns {SVGSVGElement}
  */
-export function lineChart({ rows, x, y, present = null, rules = [], title, curve = "linear", width, labelledBy }) {
+export function lineChart({ rows, x, y, present = null, rules = [], levels = [], points = [], title, curve = "linear", width, labelledBy }) {
   const [first, last] = x.domain;
   const along = (value) =>
     x.type === "log" ? Math.log(value / first) / Math.log(last / first) : (value - first) / (last - first);
@@ -23,6 +25,7 @@ export function lineChart({ rows, x, y, present = null, rules = [], title, curve
   const aside = (value) => (along(value) > 0.5 ? left : right);
   // Beside the line, not on it: a falling one leaves room at its right.
   const clear = rows.at(-1).y < rows[0].y ? (along(present?.x) > 0.8 ? left : right) : along(present?.x) < 0.2 ? right : left;
+  const away = rules.some((rule) => along(rule.x) > 0.5) ? "left" : "right";
   const drawn = { x: "x", y: "y", fill: "currentColor" };
   const chart = plot({
     width,
@@ -50,6 +53,32 @@ export function lineChart({ rows, x, y, present = null, rules = [], title, curve
           fill: "currentColor",
           dy: 4 + 18 * index,
           ...aside(rule.x),
+        }),
+      ]),
+      ...levels.flatMap((level) => [
+        ruleY([level], { y: "y", className: "chart-level", stroke: "currentColor", strokeWidth: 1.5, strokeDasharray: "5 4" }),
+        text([level], {
+          y: "y",
+          frameAnchor: away,
+          text: "label",
+          className: "chart-level-label",
+          fill: "currentColor",
+          textAnchor: away === "left" ? "start" : "end",
+          lineAnchor: "bottom",
+          dx: away === "left" ? 6 : -6,
+          dy: -5,
+        }),
+      ]),
+      ...points.flatMap((point, index) => [
+        dot([point], { ...drawn, className: "chart-point", r: 4, strokeWidth: 2 }),
+        text([point], {
+          ...drawn,
+          text: "label",
+          className: "chart-point-label",
+          textAnchor: "start",
+          lineAnchor: "top",
+          dx: 4,
+          dy: 9 + 16 * index,
         }),
       ]),
       ...(present === null

@@ -15,6 +15,7 @@ import { createLogs } from "./logs.js";
 import { openLink, packConfig } from "./opening.js";
 import { page } from "./page.js";
 import { createPanels } from "./panels.js";
+import { reusePanel } from "./reuse.js";
 import { speedPanel } from "./speed.js";
 import { VIEW_DEFAULTS } from "./state.js";
 import { remembered } from "./storage.js";
@@ -107,7 +108,7 @@ const panels = createPanels(app, {
   call,
   callLong,
   render,
-  panels: [leversPanel({ codes: data.levers, known: calculator.precomputedLevers }), speedPanel],
+  panels: [leversPanel({ codes: data.levers, known: calculator.precomputedLevers }), reusePanel({ preset: data.presets[0].id }), speedPanel],
 });
 const { ask, attempt } = createAsking(app, calculator, { render, announce });
 const address = createAddress({ fixed: isFrame, onNavigate: () => open(readNavigation()) });

@@ -9,7 +9,8 @@ const PARALLEL = new Set(["tp", "pp", "dp", "dcp"]);
 function readable(t, params, unit) {
   const shown = {};
   for (const [name, value] of Object.entries(params ?? {})) {
-    if (typeof value === "number" && /bytes|limit|ram/.test(name)) shown[name] = bytesText(value, unit);
+    // A limit of `what` is a number of those.
+    if (typeof value === "number" && /bytes|limit|ram/.test(name) && !("what" in params)) shown[name] = bytesText(value, unit);
     else if (typeof value === "number") shown[name] = Number.isInteger(value) ? integer(value) : String(value);
     else if (name === "engines") shown[name] = value.map(engineName).join(", ");
     else if (Array.isArray(value)) shown[name] = value.map(String).join(", ") || t("list.none");

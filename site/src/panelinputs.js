@@ -5,7 +5,10 @@
 
 import { parseBytes, parseCount } from "./format.js";
 
-/** @typedef {{read: (text: string) => string|number|null, code: string}} Kind `read` gives null for what it refuses */
+/**
+ * @typedef {{read: (text: string) => string|number|null, code: string, plain?: boolean}} Kind `read` gives null for
+ * what it refuses; what is `plain` is shown as it is, others with their digits grouped
+ */
 
 const atLeast = (least, read) => (text) => {
   const value = read(text);
@@ -24,12 +27,26 @@ const lengths = (text) => {
   return counts.length === 1 ? counts[0] : counts.join("/");
 };
 
+/** Numbers as kvcore takes them: "40, 80 160" is "40,80,160". */
+const list = (text) => {
+  const parts = text.normalize("NFKC").trim().split(/[\s,;]+/);
+  return parts.every((part) => decimal(part) > 0 && !/^0\d/.test(part)) ? parts.join(",") : null;
+};
+
+/** TensorRT-LLM's retention as kvcore takes it: START:END=PRIORITY/SECONDS,... */
+const rules = (text) => {
+  const cleaned = text.normalize("NFKC").replace(/\s/g, "");
+  return /^(\d*:\d*=\d+(\/\d+\.?\d*)?(,(?!$)|$))+$/.test(cleaned) ? cleaned : null;
+};
+
 const KIND = {
   count: { read: atLeast(1, parseCount), code: "count" },
   bytes: { read: atLeast(1, parseBytes), code: "bytes" },
   decimal: { read: (text) => (decimal(text) > 0 ? decimal(text) : null), code: "decimal" },
   share: { read: (text) => (decimal(text) > 0 && decimal(text) < 1 ? decimal(text) : null), code: "share" },
   lengths: { read: lengths, code: "lengths" },
+  list: { read: list, code: "list", plain: true },
+  rules: { read: rules, code: "rules", plain: true },
   choice: { read: (text) => (/^[\w.:-]{1,80}$/.test(text) ? text : null), code: "choice" },
 };
 
@@ -40,6 +57,18 @@ export const PANEL_INPUTS = {
     prompt_tokens: KIND.count,
     bandwidth_bytes_per_second: KIND.bytes,
     flops_per_second: KIND.count,
+  },
+  reuse: {
+    preset: KIND.choice,
+    policy: KIND.choice,
+    retention: KIND.rules,
+    replicas: KIND.count,
+    routing: KIND.choice,
+    block_tokens: KIND.count,
+    trace_block_tokens: KIND.count,
+    tokens_per_second: KIND.decimal,
+    warmup: KIND.share,
+    budgets_gib: KIND.list,
   },
 };
 

@@ -12,9 +12,9 @@ export const panelState = (open) => ({
   open,
   /** What it is asked about, and was: an object of its own for each question, null for none. */
   subject: null,
-  /** The last whole answer and its subject. */
+  /** The last answer and its subject: whole, or what there was of it when it was stopped or overtaken. */
   found: null,
-  /** What there is so far of an answer on its way, `progress` from 0 to 1. */
+  /** What there is so far of an answer on its way: the answer or null, `progress` from 0 to 1, and of which phase. */
   partial: null,
   /** {code, params} of kvcore, or "failed" where no answer came. */
   error: null,
@@ -36,8 +36,8 @@ export const panelState = (open) => ({
  *   long?: boolean,
  *   known?: (subject: object) => object|null,
  *   answer: (subject: object, tools: {call: (method: string, params: object, how?: object) => Promise<object>,
- *     show: (partial: object, progress: number) => void}) => Promise<object>,
- * }>} ways.panels `answer` resolves with what the panel shows, or {error}
+ *     show: (partial: object|null, progress: number, phase?: string) => void}) => Promise<object>,
+ * }>} ways.panels `answer` resolves with what the panel shows, or {error}; `show` takes the same as far as it goes
  */
 export function createPanels(app, { call, callLong, render, panels }) {
   /** Answers by panel and subject, so that going back to a scenario shows its own at once. */
@@ -50,7 +50,10 @@ export function createPanels(app, { call, callLong, render, panels }) {
     clearTimeout(run.timer);
     run.controller.abort();
     running.delete(id);
-    Object.assign(app.panels[id], { partial: null, running: false });
+    const state = app.panels[id];
+    // What has been found of it stays on screen until there is something newer.
+    if (state.partial?.answer) state.found = { subject: state.partial.subject, answer: state.partial.answer };
+    Object.assign(state, { partial: null, running: false });
   }
 
   function start(panel, subject) {
@@ -61,9 +64,9 @@ export function createPanels(app, { call, callLong, render, panels }) {
     const ask = panel.long ? callLong : call;
     const tools = {
       call: (method, params, how = {}) => ask(method, params, { ...how, lane: `panel-${panel.id}`, signal }),
-      show(answer, progress) {
+      show(answer, progress, phase = null) {
         if (!current()) return;
-        state.partial = { subject, answer, progress };
+        state.partial = { subject, answer, progress, phase };
         render();
       },
     };

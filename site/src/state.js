@@ -147,9 +147,11 @@ export const toParams = (scenario) =>
   );
 
 /** The api's parameters for `plan`; null without a GPU. */
-export function toPlanParams(scenario) {
-  if (!scenario.gpu) return null;
-  const keys = Object.keys(FIELDS).filter((key) => !NOT_PLANNED.includes(key));
+export const toPlanParams = (scenario) => (scenario.gpu ? toCacheParams(scenario) : null);
+
+/** The same under the same names, without a GPU what it says of model, engine and requests. */
+export function toCacheParams(scenario) {
+  const keys = Object.keys(scenario.gpu ? FIELDS : SCENARIO).filter((key) => !NOT_PLANNED.includes(key));
   const params = said(scenario, keys);
   if (scenario.draft_model_text !== null) Object.assign(params, draftParams(scenario));
   return Object.fromEntries(Object.entries(params).map(([key, value]) => [PLAN_NAMES[key] ?? key, value]));

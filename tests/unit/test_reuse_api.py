@@ -98,6 +98,20 @@ def test_times_and_pace_give_the_running_requests() -> None:
     assert answer["running"]["bytes"] == pytest.approx(2.02 * 2 * BLOCK)
 
 
+def test_times_tell_more_of_running_requests_than_the_plan() -> None:
+    lines = [turn(n, timestamp=2000 * n, output_length=40, extra=1) for n in range(101)]
+    paced = reuse(lines, tokens_per_second=10)["running"]
+    assert reuse(lines, tokens_per_second=10, concurrency=32)["running"] == paced
+
+
+def test_a_pace_says_nothing_where_there_are_no_times() -> None:
+    answer = reuse(TEN, tokens_per_second=10, concurrency=3)
+    assert answer["running"]["requests"] == 3
+    assert answer["warnings"] == [
+        {"code": "reuse_no_times", "params": {"rate": 10.0, "requests": 3.0}}
+    ]
+
+
 def test_an_lru_curve_by_hand() -> None:
     """a b a: `a` is found from two blocks on, and evicted with one."""
     lines = [turn(1, extra=1), turn(2, extra=1), turn(1, extra=1)]
@@ -261,7 +275,10 @@ def test_a_model_of_states_alone_is_charged_by_them() -> None:
 def test_a_pool_full_of_running_requests_keeps_nothing() -> None:
     answer = reuse(TEN, pool_bytes=BLOCK)
     assert answer["pool"]["hit_rate"] == 0
-    assert [w["code"] for w in answer["warnings"]] == ["reuse_no_room"]
+    (warning,) = answer["warnings"]
+    assert warning["code"] == "reuse_no_room"
+    running = answer["running"]["bytes"]
+    assert warning["params"] == {"running_bytes": running, "pool_bytes": BLOCK}
 
 
 # Progress, samples, presets ---------------------------------------------------

@@ -4,9 +4,16 @@ import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
 import { bytesText, integer } from "../format.js";
 import { errorText } from "../messages.js";
+import { PANEL_INPUTS } from "../panelinputs.js";
 
 /** The parameter of the api that an error is about, where it is one of the panel's own. */
 const argumentOf = (error) => (error?.code === "invalid_argument" ? error.params.argument : null);
+
+/** Whether an error stands beside one of a panel's own fields. */
+export function isAtField({ panels }, id) {
+  const name = argumentOf(panels[id].error);
+  return name !== null && Object.hasOwn(PANEL_INPUTS[id], name);
+}
 
 const grouped = (value) =>
   String(value)
@@ -39,7 +46,8 @@ export function textInput(app, actions, { id, name, placeholder }) {
   const key = `${id}-${name}`;
   const entry = app.panelEntries[`${id}.${name}`];
   const value = app.given[id][name] ?? null;
-  const shown = entry?.text ?? (value === null ? "" : grouped(value));
+  const written = PANEL_INPUTS[id][name].plain ? String : grouped;
+  const shown = entry?.text ?? (value === null ? "" : written(value));
   const lines = messagesOf(app, { id, name });
   return html`<div class="field">
     <label for=${key}>${t(`${id}.field_${name}`)}</label>
@@ -124,7 +132,7 @@ export function fileInput(app, actions, { id, accept }) {
     t,
     view: { unit },
   } = app;
-  const file = app.panelFiles[id];
+  const file = app.panelFiles[id] ?? null;
   const { over, leave, drop } = dropsOn(actions, id);
   return html`<div
     class="panel-file ${app.panelDragged === id ? "dragged" : ""}"
@@ -160,7 +168,10 @@ export function fileInput(app, actions, { id, accept }) {
   </div>`;
 }
 
-/** How far a long question is, with the button that stops it; how it was stopped, with the one that asks again. */
+/**
+ * How far a long question is, with the button that stops it; how it was stopped, with the one that asks again.
+ * Where it has phases, `ID.phase_NAME` is said before their share.
+ */
 export function progressLine(app, actions, id) {
   const { t } = app;
   const { partial, stopped, running } = app.panels[id];
@@ -173,7 +184,7 @@ export function progressLine(app, actions, id) {
   const share = Math.round(100 * (partial?.progress ?? 0));
   return html`<p class="panel-progress">
     <progress max="100" value=${share} aria-label=${t("panel.progress")}></progress>
-    <span>${t("panel.share", { share })}</span>
+    <span>${partial?.phase ? t(`${id}.phase_${partial.phase}`) : nothing} ${t("panel.share", { share })}</span>
     <button type="button" class="button" id="${id}-stop" @click=${() => actions.stopPanel(id)}>${t("panel.stop")}</button>
   </p>`;
 }
