@@ -24,7 +24,9 @@ Progress = Callable[[Json], None]
 POINTS: Final = 60
 KNEES: Final = (0.95, 0.99)
 STEP: Final = 0.01
-"""Progress is told in steps of a percent."""
+"""Progress is told in steps of a percent,"""
+QUIET: Final = 5
+"""or after so many looks: whoever hears nothing takes the work for stuck."""
 
 
 def answer_reuse(
@@ -51,14 +53,17 @@ def answer_reuse(
     costs = costs_of(scenario, asked, trace.block_tokens)
     pool = _pool(params, scenario)
     question = question_of(params, scenario, costs, trace, files, pool)
-    told = -STEP
+    told, quiet = -STEP, 0
     answer: Json = {}
     for step in run(trace, question):
         if step.found is not None:
             found = step.found
             answer = _answer(trace, scenario, question, found, pool)
-        if progress is None or (step.found is None and step.share < told + STEP):
+        quiet += 1
+        small = step.share < told + STEP and quiet < QUIET
+        if progress is None or (step.found is None and small):
             continue
+        quiet = 0
         told = step.share if step.share < 1 else -STEP
         told_step: Json = {"phase": step.phase, "share": step.share}
         if step.found is not None and not step.found.exact:

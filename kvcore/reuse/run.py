@@ -15,7 +15,7 @@ from kvcore.reuse.deals import Deal
 from kvcore.reuse.findings import Found, Hits, Question, Step, cache_units
 from kvcore.reuse.paths import Tree
 from kvcore.reuse.routing import ROUTINGS, Routing
-from kvcore.reuse.survey import EVERY, Sample, Survey, Trace
+from kvcore.reuse.survey import EVERY, EVERY_BLOCKS, Sample, Survey, Trace
 
 FIRST_LOOK: Final = 30_000
 """Blocks after which there is a first estimate; another after three times as many."""
@@ -37,6 +37,7 @@ def run(trace: Trace, question: Question) -> Iterator[Step]:
         survey = Survey()
         sample = Sample(costs, trace.block_tokens, question.sample or 64)
         look = FIRST_LOOK
+        due = 0
         for number, request in enumerate(trace, 1):
             survey.add(request, costs, question.pace)
             sample.use(request)
@@ -44,7 +45,8 @@ def run(trace: Trace, question: Question) -> Iterator[Step]:
                 look *= 3
                 early = _sampled(survey, sample, trace.share)
                 yield Step(phase="sampled", share=trace.share, found=early)
-            elif number % EVERY == 0:
+            elif number % EVERY == 0 or sample.all_blocks >= due:
+                due = sample.all_blocks + EVERY_BLOCKS
                 yield Step(phase="sampled", share=trace.share)
         counted_from = int(survey.requests * question.warmup)
         estimate = _sampled(survey, sample, 1.0)
@@ -84,7 +86,7 @@ def _exact(
         Deal(question, tree, replicas, routing, sizes if main else ())
         for main, replicas, routing in _deals(question)
     ]
-    tokens = accesses = 0
+    tokens = accesses = due = 0
     for number, request in enumerate(trace):
         counted = number >= counted_from
         path = tree.path(request)
@@ -96,7 +98,8 @@ def _exact(
         tails = {len(path.nodes) - 1: units} if units else {}
         for deal in deals:
             deal.use(number, path, tails, request.time or 0.0, counted=counted)
-        if number % EVERY == 0:
+        if number % EVERY == 0 or accesses >= due:
+            due = accesses + EVERY_BLOCKS
             if len(tree.parents) > MAX_NODES:
                 raise TraceTooLarge(
                     file=trace.name, what="distinct blocks", limit=MAX_NODES

@@ -20,7 +20,9 @@ from kvcore.traces.requests import Request
 _MASK: Final = (1 << 64) - 1
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 EVERY: Final = 200
-"""Requests between two looks at the progress."""
+"""Requests between two looks at the progress, or"""
+EVERY_BLOCKS: Final = 20_000
+"""blocks: a long prompt has thousands."""
 
 
 class Trace(Protocol):

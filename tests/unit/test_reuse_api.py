@@ -15,8 +15,10 @@ from kvcore import api
 from kvcore.__main__ import main
 from kvcore.importers.byte_source import ByteSource, in_memory
 from kvcore.params import Params
+from kvcore.reuse import answer as answer_module
 from kvcore.reuse.costs import costs_of
 from kvcore.reuse.presets import PRESETS
+from kvcore.reuse.survey import EVERY_BLOCKS
 from kvcore.reuse.synthetic import MadeUp, Traffic
 from kvcore.scenario_params import PLAN, scenario_of
 
@@ -311,6 +313,27 @@ def test_an_estimate_comes_first_and_is_near() -> None:
             key=lambda p: abs(p["cache_bytes"] - point["cache_bytes"]),
         )
         assert near["hit_rate"] == pytest.approx(point["hit_rate"], abs=0.04)
+
+
+def test_long_prompts_do_not_hold_up_the_progress() -> None:
+    """Sixty of 4,000 blocks each: far fewer requests than between two looks."""
+    told: list[Json] = []
+    lines = [turn(*range(k, k + 4000)) for k in range(60)]
+    api.call("reuse", {**LLAMA, "policy": "fifo"}, [trace_of(lines)], told.append)
+    for phase in ("sampled", "exact"):
+        shares = {step["share"] for step in told if step["phase"] == phase}
+        assert len(shares) > 4
+
+
+def test_nor_does_a_percent_that_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a trace so large that the whole of this one is no percent of it."""
+    monkeypatch.setattr(answer_module, "STEP", 1.0)
+    told: list[Json] = []
+    lines = [turn(*range(k, k + 4000)) for k in range(100)]
+    api.call("reuse", LLAMA, [trace_of(lines)], told.append)
+    looks = 100 * 4000 // EVERY_BLOCKS
+    exact = [step for step in told if step["phase"] == "exact"]
+    assert len(exact) >= looks // answer_module.QUIET
 
 
 @pytest.mark.parametrize("name", PRESETS)
