@@ -2,7 +2,7 @@
 
     KvcoreError
     ├── InvalidInput            what was given cannot be read
-    │   ├── MissingField        a config lacks a field the model needs
+    │   ├── MissingField        a config, or a question, lacks what it needs
     │   ├── InvalidField        a config's field holds the wrong kind of value
     │   ├── InvalidJson         the text is not JSON
     │   ├── InvalidArgument     an option or parameter is out of range
@@ -84,7 +84,7 @@ class Unsupported(KvcoreError):
 
 class MissingField(InvalidInput):
     code = "missing_field"
-    sentence = "The config has no {field}, which this model needs."
+    sentence = "{field} is not given, and nothing can be said without it."
 
 
 class InvalidField(InvalidInput):

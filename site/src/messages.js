@@ -27,6 +27,8 @@ function readable(t, params, unit) {
 const clip = (value) => (value.length > 160 ? `${value.slice(0, 157)}…` : value);
 
 function worded(kind, t, { code, params, message }, unit) {
+  const input = `field.${params?.field}`;
+  if (code === "missing_field" && t.has(input)) return t("inputs.missing", { field: t(input) });
   const key = `${kind}.${code}`;
   if (t.has(key)) return t(key, readable(t, params, unit));
   if (message) return message;

@@ -248,7 +248,7 @@ class TestGpus:
     def test_memory_by_hand(self, live: Page) -> None:
         live.locator("#gpu").click()
         live.locator("#gpu-list [role=option]", has_text="Other").click()
-        expect_message(live, "gpu", "memory_mib")
+        expect_message(live, "gpu", "Needed and not given: Memory of one GPU")
         expect(live.locator(".verdict.open")).to_have_count(1)
         live.locator("#memory_mib").fill("100000")
         expect(live.locator(".verdict.fits:not(.old)")).to_have_count(1)

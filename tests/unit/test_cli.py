@@ -190,6 +190,18 @@ def test_configs_as_windows_writes_them(
     assert answer_of(capsys, "show", str(path))["model_type"] == "llama"
 
 
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [(["plan", "gpt2"], "gpu"), (["plan", "gpt2", "--gpu", "other"], "memory_mib")],
+)
+def test_what_is_missing_of_a_question_is_not_sought_in_the_config(
+    capsys: Capture, words: list[str], missing: str
+) -> None:
+    error = check_refused(capsys, *words)
+    assert (error["code"], error["params"]) == ("missing_field", {"field": missing})
+    assert "config" not in error["message"]
+
+
 # Errors -----------------------------------------------------------------------
 
 REFUSED: Final = {

@@ -234,7 +234,7 @@ def test_what_is_missing_is_named(field: str, absent: str) -> None:
     assert error == {
         "code": "missing_field",
         "params": {"field": field},
-        "message": f"The config has no {field}, which this model needs.",
+        "message": f"{field} is not given, and nothing can be said without it.",
     }
 
 
