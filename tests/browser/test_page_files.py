@@ -257,6 +257,38 @@ class TestCheckpoint:
         assert "files" not in fragment(live)
 
 
+class TestLeftOut:
+    def test_what_lies_beside_a_gguf_file_is_named(self, live: Page) -> None:
+        header = Writer().header(SMALL, [("a", (32, 8), 0, 1024)])
+        eyes = Writer().header({"general.architecture": "clip"})
+        drop(
+            live,
+            {
+                "a.gguf": header,
+                "eyes.gguf": eyes,
+                "config.json": json.dumps(CONFIG).encode(),
+            },
+        )
+        expect(files_line(live)).to_contain_text("a.gguf")
+        remarks = live.locator("#model-files .warning")
+        expect(remarks).to_have_count(2)
+        expect(remarks.filter(has_text="being no models")).to_contain_text("eyes.gguf")
+        beside = remarks.filter(has_text="The GGUF file says what the model is")
+        expect(beside).to_contain_text("config.json")
+        drop(live, {"a.gguf": header})
+        expect(remarks).to_have_count(0)
+
+    def test_weights_that_are_elsewhere_are_no_bytes(self, live: Page) -> None:
+        pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+        drop(
+            live,
+            {"config.json": json.dumps(CONFIG).encode(), "model.safetensors": pointer},
+        )
+        expect(live.locator("#model-messages")).to_contain_text("1 of 1 weight files")
+        expect(files_line(live)).to_contain_text("config.json")
+        expect(files_line(live)).not_to_contain_text("of weights")
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         ("files", "words"),

@@ -4,7 +4,7 @@ import { html, nothing } from "lit-html";
 import { comboField } from "../combobox.js";
 import { bytesText, exactInteger } from "../format.js";
 import { DRAFT } from "../kinds.js";
-import { errorText } from "../messages.js";
+import { errorText, warningText } from "../messages.js";
 import { messages } from "./fields.js";
 
 const bits = (value) => (Math.round(value * 100) / 100).toString();
@@ -24,7 +24,7 @@ function facts(app, info, weights) {
   } = app;
   const pieces = [];
   if (info) pieces.push(html`${kindText(t, info)} <span class="file-name">${info.name}</span>`);
-  if (weights) {
+  if (weights && weights.total_bytes > 0) {
     pieces.push(weightBytes(app, weights.total_bytes));
     if (weights.quantization) pieces.push(weights.quantization.toUpperCase());
     if (weights.bits_per_weight) pieces.push(t("files.bits", { bits: bits(weights.bits_per_weight) }));
@@ -88,12 +88,19 @@ export const fileButton = (id, label, take, { folder = false } = {}) =>
       }}
   /></label>`;
 
+/** What was noticed of the files themselves; what the answer warns of too is said there. */
+function remarks(app, info) {
+  const said = new Set(app.warnings.map(({ code }) => code));
+  const own = (info?.warnings ?? []).filter(({ code }) => !said.has(code));
+  return own.map((warning) => html`<p class="message warning">${warningText(app.t, warning, app.view.unit)}</p>`);
+}
+
 /** Under the model: what its files gave. */
 export function modelFiles(app, actions) {
   const { scenario } = app;
   const info = scenario.model_text === null ? null : (app.imports.get(scenario.model_text) ?? null);
   const shown = info || scenario.weights ? facts(app, info, scenario.weights) : [];
   return html`<div id="model-files">
-    ${shown.length > 0 ? html`<p class="hint file-facts">${shown}</p>` : nothing}${importStatus(app, "target")}${pair(app, actions)}
+    ${shown.length > 0 ? html`<p class="hint file-facts">${shown}</p>` : nothing}${remarks(app, info)}${importStatus(app, "target")}${pair(app, actions)}
   </div>`;
 }
