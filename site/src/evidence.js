@@ -5,17 +5,22 @@ const filters = [...box.querySelectorAll("select")];
 const status = box.querySelector("[role=status]");
 const rows = [...document.querySelectorAll(".evidence tbody tr")];
 
-/** What the address asks of each filter; values that no filter has are left out. */
+const LONGEST = 60;
+
+/** What the address asks of each filter, and what of it no filter has. */
 function wanted() {
   const given = new URLSearchParams(location.hash.slice(1));
-  return filters.map((select) => {
+  const values = filters.map((select) => {
     const value = given.get(select.dataset.filter) ?? "";
     return [...select.options].some((option) => option.value === value) ? value : "";
   });
+  const known = (name, value) => filters.some((select, i) => select.dataset.filter === name && values[i] === value);
+  const strange = [...given].filter(([name, value]) => value !== "" && !known(name, value));
+  return { values, strange: strange.map((pair) => pair.join("=").slice(0, LONGEST)) };
 }
 
 function show() {
-  const values = wanted();
+  const { values, strange } = wanted();
   filters.forEach((select, i) => (select.value = values[i]));
   const seen = new Set();
   for (const row of rows) {
@@ -23,7 +28,8 @@ function show() {
     if (!row.hidden && row.id) seen.add(row.id);
   }
   const all = rows.filter((row) => row.id).length;
-  status.textContent = `${seen.size} of ${all} shown`;
+  const unknown = strange.length > 0 ? `; not known here: ${strange.join(", ")}` : "";
+  status.textContent = `${seen.size} of ${all} shown${unknown}`;
 }
 
 function choose() {
@@ -40,10 +46,18 @@ box.querySelector("button").addEventListener("click", () => {
   choose();
 });
 
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** What was hidden or shown has moved the place that the address names. */
 function arrive() {
   show();
-  document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+  document.getElementById(decoded(location.hash.slice(1)))?.scrollIntoView();
 }
 
 window.addEventListener("hashchange", arrive);

@@ -24,7 +24,7 @@ function readable(t, params, unit) {
 }
 
 // Names and values come from pasted files: a whole file is no use in a sentence.
-const clip = (value) => (value.length > 160 ? `${value.slice(0, 157)}…` : value);
+export const clip = (value) => (value.length > 160 ? `${value.slice(0, 157)}…` : value);
 
 function worded(kind, t, { code, params, message }, unit) {
   const input = `field.${params?.field}`;

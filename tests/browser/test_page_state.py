@@ -116,6 +116,12 @@ class TestAddress:
         live.get_by_role("button", name="Dismiss").click()
         expect(live.locator(".notices")).to_have_count(0)
 
+    def test_what_is_long_and_wrong_is_named_in_short(self, live: Page) -> None:
+        go(live, tokens="many" * 5_000)
+        notices = live.locator(".notices")
+        expect(notices).to_contain_text("can’t be used")
+        assert len(notices.inner_text()) < 400
+
     def test_unknown_model_offers_close_ones(self, live: Page) -> None:
         go(live, model="deepseek-v33")
         expect(live.locator(".notices")).to_contain_text("“deepseek-v33” is not in")

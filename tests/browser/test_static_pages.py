@@ -105,10 +105,18 @@ class TestEvidence:
         expect(target).to_be_in_viewport()
         expect(target).to_contain_text("Known miss.")
 
-    def test_an_unknown_filter_shows_everything(
+    def test_an_unknown_filter_shows_everything_and_is_named(
         self, open_page: OpenPage, site: str, rows: tuple[evidence.Row, ...]
     ) -> None:
         page = open_page(f"{site}evidence.html#engine=nothing&other=1")
+        expect(page.locator(f"{ROWS}:visible")).to_have_count(len(rows))
+        status = page.locator(".filters [role=status]")
+        expect(status).to_contain_text("not known here: engine=nothing, other=1")
+
+    def test_a_damaged_link_shows_everything(
+        self, open_page: OpenPage, site: str, rows: tuple[evidence.Row, ...]
+    ) -> None:
+        page = open_page(f"{site}evidence.html#engine=%ZZ")
         expect(page.locator(f"{ROWS}:visible")).to_have_count(len(rows))
 
     def test_works_without_scripts(

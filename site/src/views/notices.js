@@ -2,7 +2,7 @@
 
 import { html, nothing } from "lit-html";
 import { shownFieldOf } from "../fields.js";
-import { errorText, warningText } from "../messages.js";
+import { clip, errorText, warningText } from "../messages.js";
 
 function failure(app, actions) {
   const { t, engine } = app;
@@ -18,8 +18,9 @@ function failure(app, actions) {
 }
 
 function linkProblem(app, { code, params }) {
+  const shown = Object.entries(params).map(([name, value]) => [name, typeof value === "string" ? clip(value) : value]);
   return html`<li class="notice warning">
-    ${app.t(`notice.${code}`, params)}
+    ${app.t(`notice.${code}`, Object.fromEntries(shown))}
     ${(params.suggestions ?? []).map(
       (model) =>
         html` <button
