@@ -16,6 +16,9 @@ const MOST_FILES = 2000;
 
 const named = (given) => (given instanceof File ? { name: given.webkitRelativePath || given.name, file: given } : given);
 
+/** Whether what is dragged are files; they can't be seen before they are dropped. */
+export const carriesFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+
 /** What a drop brings, asked for at once: it is gone when the event is over. */
 export function dropped(transfer) {
   const items = [...(transfer.items ?? [])].filter(({ kind }) => kind === "file");

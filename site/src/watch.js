@@ -1,14 +1,13 @@
 /** What happens to the page without anybody touching an input. */
 
-import { dropped } from "./files.js";
+import { carriesFiles, dropped } from "./files.js";
 
 const NARROWEST_CHART = 200;
 
 /** Files and folders dragged over the page may be dropped anywhere on it. */
 export function watchDragging(actions) {
-  const carriesFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   window.addEventListener("dragover", (event) => {
-    if (!carriesFile(event)) return;
+    if (!carriesFiles(event)) return;
     event.preventDefault();
     actions.setDragging(true);
   });
@@ -16,7 +15,7 @@ export function watchDragging(actions) {
     if (event.relatedTarget === null) actions.setDragging(false);
   });
   window.addEventListener("drop", (event) => {
-    if (!carriesFile(event)) return;
+    if (!carriesFiles(event)) return;
     event.preventDefault();
     actions.setDragging(false);
     actions.importDropped(dropped(event.dataTransfer));

@@ -4,6 +4,7 @@ import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
 import { bytesText, integer } from "../format.js";
 import { engineName, errorText, warningText } from "../messages.js";
+import { drops } from "./drops.js";
 import { alsoRead, busy, isOpen, table, together } from "./logtable.js";
 
 /** One short line of each engine, of our own making. */
@@ -203,33 +204,9 @@ function source(app, actions) {
     ></textarea>`;
 }
 
-/** A file dropped on the box is a log, whatever it is called. */
-function drops(actions) {
-  const carriesFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
-  return {
-    over(event) {
-      if (!carriesFile(event)) return;
-      event.preventDefault();
-      event.stopPropagation();
-      actions.setDragging(false);
-      actions.dragOverLog(true);
-    },
-    leave(event) {
-      if (!event.currentTarget.contains(event.relatedTarget)) actions.dragOverLog(false);
-    },
-    drop(event) {
-      if (!carriesFile(event)) return;
-      event.preventDefault();
-      event.stopPropagation();
-      actions.dragOverLog(false);
-      actions.readLog(event.dataTransfer.files[0]);
-    },
-  };
-}
-
 export function logBox(app, actions) {
   const { t, log } = app;
-  const { over, leave, drop } = drops(actions);
+  const { over, leave, drop } = drops(actions, { mark: actions.dragOverLog, take: actions.readLog });
   const empty = log.file === null && log.text === "";
   return html`<section
     class="log ${log.dragging ? "dragged" : ""}"

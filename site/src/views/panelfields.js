@@ -5,6 +5,7 @@ import { live } from "lit-html/directives/live.js";
 import { bytesText, integer } from "../format.js";
 import { errorText } from "../messages.js";
 import { PANEL_INPUTS } from "../panelinputs.js";
+import { drops } from "./drops.js";
 
 /** The parameter of the api that an error is about, where it is one of the panel's own. */
 const argumentOf = (error) => (error?.code === "invalid_argument" ? error.params.argument : null);
@@ -97,31 +98,6 @@ export function choiceInput(app, actions, { id, name, choices }) {
   </div>`;
 }
 
-/** A file dropped on a panel is that panel's, whatever it is called. */
-export function dropsOn(actions, id) {
-  const carriesFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
-  return {
-    over(event) {
-      if (!carriesFile(event)) return;
-      event.preventDefault();
-      event.stopPropagation();
-      actions.dragOverPanel(id);
-    },
-    leave(event) {
-      if (!event.currentTarget.contains(event.relatedTarget)) actions.dragOverPanel(null);
-    },
-    drop(event) {
-      if (!carriesFile(event)) return;
-      event.preventDefault();
-      event.stopPropagation();
-      actions.dragOverPanel(null);
-      actions.setDragging(false);
-      const [file] = event.dataTransfer.files;
-      if (file) actions.givePanelFile(id, file);
-    },
-  };
-}
-
 /**
  * The place for a file: dropped, or chosen. Words: `ID.file`, `ID.file_hint`.
  * @param {object} options
@@ -133,7 +109,10 @@ export function fileInput(app, actions, { id, accept }) {
     view: { unit },
   } = app;
   const file = app.panelFiles[id] ?? null;
-  const { over, leave, drop } = dropsOn(actions, id);
+  const { over, leave, drop } = drops(actions, {
+    mark: (over) => actions.dragOverPanel(over ? id : null),
+    take: (file) => actions.givePanelFile(id, file),
+  });
   return html`<div
     class="panel-file ${app.panelDragged === id ? "dragged" : ""}"
     id="${id}-drop"
