@@ -22,7 +22,14 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_NODE = 18
-SYSTEM_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SYSTEM_BROWSERS = (
+    "chromium-headless-shell",  # first: without a window, every page costs less
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "chrome",
+)
+DEBIAN_BROWSERS = ("chromium-headless-shell", "chromium")
 
 
 class BuildError(Exception):
@@ -117,7 +124,7 @@ def chromium() -> Path:
             "The browser tests need Chromium, and none was found or could be installed."
             " Run one of:\n"
             f"  {PYTHON} -m playwright install --with-deps chromium\n"
-            "  sudo apt-get install chromium     (Debian)\n"
+            "  sudo apt-get install chromium-headless-shell     (Debian)\n"
             "  KVCORE_CHROMIUM=/path/to/chromium python3 build.py test"
         )
     return found
@@ -143,10 +150,12 @@ def _new_chromium() -> Path | None:
     if subprocess.run(command, check=False, env=environment).returncode == 0:
         return _playwright_chromium()
     if os.name == "posix" and os.geteuid() == 0 and shutil.which("apt-get"):
-        say("That failed; installing the system's chromium package ...")
+        say("That failed; installing the system's package of it ...")
         subprocess.run(["apt-get", "update", "-qq"], check=False)
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
-        packages = ["chromium", "fonts-liberation"]
-        subprocess.run([*install, *packages], check=False, env=quiet)
+        for browser in DEBIAN_BROWSERS:
+            command = [*install, browser, "fonts-liberation"]
+            if subprocess.run(command, check=False, env=quiet).returncode == 0:
+                break
     return _system_chromium()

@@ -3,6 +3,10 @@
 A request that leaves the test's own origin is refused and fails the test, and so do
 errors on the console, uncaught exceptions and violations of the page's policy, unless
 the test declares them with `watch.allow(pattern)`.
+
+A page whose engine starts costs about three seconds of a processor: a module whose
+tests can follow one another on one page shares it (`page_support.live_page`), and
+`open_page` is for those that need a page of their own.
 """
 
 from __future__ import annotations
@@ -27,6 +31,9 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Optimising Python's interpreter takes longer than most tests run; what it computes
+    # is the same.
+    "--js-flags=--liftoff-only",
 ]
 
 
