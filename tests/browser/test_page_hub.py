@@ -557,7 +557,9 @@ class TestAccessible:
 
     def test_described_to_all(self, live: Page, hub: Hub) -> None:
         hub.has(CONFIG_PATH, refusal(503))
-        live.wait_for_timeout(600)  # The answer before is announced when inputs rest.
+        go(live, tokens=4097)
+        # The answer is announced when inputs rest, and over what was said before.
+        expect(live.locator("#status")).to_contain_text("4,097 tokens")
         ask(live, "org/name")
         expect(status(live)).to_contain_text("status 503")
         described = live.locator("#model").get_attribute("aria-describedby") or ""

@@ -99,9 +99,9 @@ def expect_plan(page: Page, row: dict[str, Any]) -> None:
     """The answer at the top is what the row said."""
     verdict = page.locator(f".first .verdict.{row['verdict']}:not(.old)")
     expect(verdict).to_have_count(1)
-    first, second, _ = page.locator(".inverse dd").all_inner_texts()
-    assert first == number(row["max_requests"])
-    assert second.startswith(f"{row['max_context']:,} tokens")
+    requests, context, _ = page.locator(".inverse dd").all()
+    expect(requests).to_have_text(number(row["max_requests"]))
+    expect(context).to_have_text(re.compile(f"^{number(row['max_context'])} tokens"))
 
 
 class TestRows:

@@ -445,6 +445,9 @@ def test_frames_have_no_box(open_page: OpenPage, site: str, view: str) -> None:
 
 class TestAccess:
     def test_by_keyboard(self, live: Page) -> None:
+        go(live, **SCENARIO, sequences=2)
+        # The answer is announced when inputs rest, and over what was said before.
+        expect(live.locator("#status")).to_contain_text("2 sequences")
         summary = live.locator("#log-box > summary")
         summary.focus()
         was = live.locator("#log-box").evaluate("(node) => node.open")
