@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
+from build_steps.cache import CACHE, cache_file, cached, store
 from build_steps.tools import ROOT, SITE, BuildError, run, say
 
-CACHE = ROOT / ".cache"
 PYODIDE = SITE / "node_modules" / "pyodide"
 ESBUILD = SITE / "node_modules" / ".bin" / "esbuild"
 STOCK_STDLIB = PYODIDE / "python_stdlib.zip"
@@ -61,6 +62,16 @@ def package_sources(root: Path) -> dict[str, Path]:
         path.relative_to(root).as_posix(): path
         for path in sorted(found)
         if path.is_file()
+    }
+
+
+@cache
+def package_contents() -> dict[str, bytes]:
+    """The package's own files; README and pyproject.toml decide no number."""
+    return {
+        name: path.read_bytes()
+        for name, path in package_sources(ROOT).items()
+        if "/" in name
     }
 
 
@@ -174,7 +185,7 @@ def gzipped(parts: Mapping[str, bytes]) -> dict[str, bytes]:
                 Path(scratch, name).write_bytes(parts[name])
             run(["node", COMPRESS, *(Path(scratch, name) for name in missing)])
             for name in missing:
-                _store(targets[name], Path(scratch, f"{name}.gz").read_bytes())
+                store(targets[name], Path(scratch, f"{name}.gz").read_bytes())
     return {name: target.read_bytes() for name, target in targets.items()}
 
 
@@ -200,26 +211,3 @@ def in_pyodide(script: Path, *arguments: str) -> None:
 def host(path: Path) -> str:
     """A path of this machine as a script inside Pyodide sees it."""
     return f"/host{path.resolve().as_posix()}"
-
-
-def cached(kind: str, inputs: Mapping[str, bytes], make: Callable[[], bytes]) -> bytes:
-    """What `make` returned for these very inputs, now or before."""
-    target = cache_file(kind, inputs)
-    if not target.is_file():
-        _store(target, make())
-    return target.read_bytes()
-
-
-def cache_file(kind: str, inputs: Mapping[str, bytes]) -> Path:
-    digest = hashlib.sha256()
-    for name, data in inputs.items():
-        digest.update(f"{name}:{len(data)}:".encode())
-        digest.update(data)
-    return CACHE / f"{kind}-{digest.hexdigest()[:32]}"
-
-
-def _store(target: Path, data: bytes) -> None:
-    target.parent.mkdir(exist_ok=True)
-    partial = target.with_suffix(".partial")
-    partial.write_bytes(data)
-    partial.replace(target)

@@ -6,16 +6,15 @@ that takes a while, so answers and pages are kept in the cache by what they come
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from build_steps import catalog_file, evidence_page, model_facts, model_pages
-from build_steps.engine import bundle, cached, package_sources
+from build_steps.cache import cached_json
+from build_steps.engine import bundle, package_contents
 from build_steps.page import (
     DEFAULT_LANGUAGE,
     check_inline,
@@ -130,23 +129,6 @@ def model_facts_of_all() -> dict[str, Any]:
 
     found: dict[str, Any] = cached_json("facts", inputs, ask)
     return found
-
-
-def cached_json(kind: str, inputs: Mapping[str, bytes], make: Callable[[], Any]) -> Any:
-    def packed() -> bytes:
-        return gzip.compress(json.dumps(make()).encode(), 1, mtime=0)
-
-    return json.loads(gzip.decompress(cached(kind, inputs, packed)))
-
-
-@cache
-def package_contents() -> dict[str, bytes]:
-    """The package's own files; README and pyproject.toml decide no number."""
-    return {
-        name: path.read_bytes()
-        for name, path in package_sources(ROOT).items()
-        if "/" in name
-    }
 
 
 def contents(folder: Path, pattern: str) -> dict[str, bytes]:

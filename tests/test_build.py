@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import build as frame
-from build_steps import engine, output, page, tools
+from build_steps import cache, engine, output, page, tools
 from build_steps.server import Server
 from build_steps.tools import ROOT, SITE, BuildError
 
@@ -95,7 +95,7 @@ class TestEngine:
 
     def test_cache_tells_inputs_apart(self) -> None:
         def key(inputs: dict[str, bytes]) -> Path:
-            return engine.cache_file("test", inputs)
+            return cache.cache_file("test", inputs)
 
         assert key({"a": b"bc"}) == key({"a": b"bc"})
         assert key({"a": b"bc"}) != key({"ab": b"c"})
