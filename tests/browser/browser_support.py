@@ -14,6 +14,9 @@ from kvcore import api
 START_LIMIT = 90_000
 """Milliseconds for the engine's first answer on a slow and busy machine."""
 
+PATIENCE = 20_000
+"""Milliseconds until what is expected of a page that answers already counts as amiss."""
+
 REPORT_VIOLATIONS = """
 addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy violation: ${event.violatedDirective} ${event.blockedURI}`));
@@ -98,7 +101,9 @@ def fill(page: Page | FrameLocator, field: str, value: object) -> None:
     page.locator(f"#{field}").fill(str(value))
 
 
-def expect_total(page: Page | FrameLocator, total: str, timeout: int = 5_000) -> None:
+def expect_total(
+    page: Page | FrameLocator, total: str, timeout: int = PATIENCE
+) -> None:
     exact = page.locator(".number.total .exact")
     expect(exact).to_contain_text(total, timeout=timeout)
 

@@ -17,11 +17,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser_support import OpenPage, Watch
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from browser_support import PATIENCE, OpenPage, Watch
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from build_steps.output import DIST
 from build_steps.server import Server
+
+expect.set_options(timeout=PATIENCE)
 
 FLAGS = [
     "--no-sandbox",

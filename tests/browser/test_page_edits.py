@@ -9,7 +9,13 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import pytest
-from browser_support import START_LIMIT, OpenPage, estimated_bytes, expect_total
+from browser_support import (
+    PATIENCE,
+    START_LIMIT,
+    OpenPage,
+    estimated_bytes,
+    expect_total,
+)
 from page_support import (
     DEFAULT_TOTAL,
     choose_model,
@@ -54,7 +60,7 @@ def patience() -> Iterator[None]:
     """A list of fields takes many readings of the model: a busy machine needs time."""
     expect.set_options(timeout=START_LIMIT)
     yield
-    expect.set_options(timeout=5_000)
+    expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -95,14 +95,6 @@ def drop(page: Page, files: Mapping[str, bytes]) -> None:
     page.evaluate(DROP, packed)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def patience() -> Iterator[None]:
-    """An answer here takes two questions to the engine and a chart."""
-    expect.set_options(timeout=20_000)
-    yield
-    expect.set_options(timeout=5_000)
-
-
 @pytest.fixture(scope="module")
 def shared(browser: Browser, site: str) -> Iterator[Page]:
     with live_page(browser, site) as page:
