@@ -15,7 +15,7 @@ START_LIMIT = 90_000
 """Milliseconds for the engine's first answer on a slow and busy machine."""
 
 PATIENCE = 20_000
-"""Milliseconds until what is expected of a page that answers already counts as amiss."""
+"""Milliseconds that a page may take for what is expected of it."""
 
 REPORT_VIOLATIONS = """
 addEventListener("securitypolicyviolation", (event) =>
