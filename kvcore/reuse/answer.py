@@ -159,7 +159,7 @@ class _View:
 
     def knee(self, share: float) -> Json:
         """The smallest cache that finds so much of what there is to find."""
-        if self._question.policy == "lru":
+        if not self._question.replayed:
             return {"share": share, **self.size(self._hits.least(share))}
         enough = share * self._hits.ceiling.hits
         sizes = [c.size for c in self._hits.counts if c.hits >= enough]
@@ -168,7 +168,7 @@ class _View:
 
     def curve(self) -> list[Json]:
         """Sizes from small to endless, evenly on a logarithmic axis."""
-        if self._question.policy != "lru" and self._hits.counts:
+        if self._question.replayed and self._hits.counts:
             return [self.size(count.size) for count in self._hits.counts]
         full = max(self._hits.full, 1)
         first = max(full // 2000, 1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from kvcore.reuse.curve import Tally
+from kvcore.reuse.fifo import Fifo
 from kvcore.reuse.findings import Count, Hits, Question
 from kvcore.reuse.lru import Stack
 from kvcore.reuse.paths import Path, Tree
-from kvcore.reuse.replays import Fifo, PriorityLru, Replay
+from kvcore.reuse.priority import PriorityLru
+from kvcore.reuse.replays import Replay
 from kvcore.reuse.routing import Router, Routing
 
 
@@ -81,13 +82,9 @@ class Deal:
             replica.counting = True
             replica.before = replica.stack.distinct
         replica.stack.use(path.nodes, path.ends, path.usable, tails, counted=counted)
-        if not replica.replays:
-            return
-        ends = [path.ends(place) for place in range(len(path.nodes) + 1)]
-        cost, tail = self.question.costs.block_cost, sum(tails.values())
-        weights = [cost * (after - before) for before, after in pairwise(ends)]
+        tail = sum(tails.values())
         for replay in replica.replays:
-            replay.use(path, weights, tail, time, counted=counted)
+            replay.use(path, tail, time, counted=counted)
 
     def hits(self) -> Hits:
         first = self.replicas[0].stack

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from kvcore.reuse.costs import Costs
 from kvcore.reuse.curve import Curve
-from kvcore.reuse.replays import Retention
+from kvcore.reuse.priority import Retention
 from kvcore.reuse.routing import Routing
 from kvcore.reuse.survey import Survey
 
@@ -37,6 +37,11 @@ class Question:
     """Bytes of pools of one replica, the scenario's own one first if it has one."""
     in_flight: float | None = None
     """Requests running at once, over all replicas, where no pace and times tell."""
+
+    @property
+    def replayed(self) -> bool:
+        """Whether one pass does not give all sizes: priorities alike are LRU."""
+        return self.policy == "fifo" or bool(self.retentions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

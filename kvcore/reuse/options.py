@@ -13,7 +13,7 @@ from kvcore.params import Params, invalid, optional
 from kvcore.reuse.costs import Costs
 from kvcore.reuse.findings import Policy, Question
 from kvcore.reuse.presets import PRESETS
-from kvcore.reuse.replays import DEFAULT, HIGHEST, LOWEST, Retention
+from kvcore.reuse.priority import DEFAULT, HIGHEST, LOWEST, Retention
 from kvcore.reuse.routing import Routing
 from kvcore.reuse.survey import Trace
 from kvcore.reuse.synthetic import MadeUp, Traffic

@@ -31,7 +31,7 @@ class Path(NamedTuple):
 
 @dataclass(slots=True)
 class Tree:
-    """Numbers prefixes; 0 is the empty one. `parents` and `depths` are by number.
+    """Numbers prefixes; 0 is the empty one. `parents` are by number.
 
     Published traces have ids of prefixes, so an id alone mostly says which node is
     meant; where it does not (ids of contents), the parent is looked at too.
@@ -40,7 +40,6 @@ class Tree:
     block: int
     trace_block: int
     parents: list[int] = field(default_factory=lambda: [0])
-    depths: list[int] = field(default_factory=lambda: [0])
     _by_id: dict[int | str, int] = field(default_factory=dict)
     _others: dict[tuple[int, int | str, int], int] = field(default_factory=dict)
 
@@ -54,13 +53,13 @@ class Tree:
         if len(nodes) < count:
             # A part of a block is another prefix than the block whole.
             last = nodes[-1] if nodes else 0
-            nodes.append(self._other(last, ids[count - 1], count - 1, covered))
+            nodes.append(self._other(last, ids[count - 1], covered))
         usable = min((tokens - 1) // self.block, blocks)
         return Path(nodes, blocks, usable, self._ends(count, blocks), tokens)
 
     def _walk(self, ids: list[int] | list[str], count: int) -> list[int]:
         """The nodes of the first `count` ids, numbered as they come."""
-        by_id, parents, depths = self._by_id, self.parents, self.depths
+        by_id, parents = self._by_id, self.parents
         nodes, node = [], 0
         for place in range(count):
             name = ids[place]
@@ -69,20 +68,18 @@ class Tree:
                 found = len(parents)
                 by_id[name] = found
                 parents.append(node)
-                depths.append(place)
             elif parents[found] != node:
-                found = self._other(node, name, place, 0)
+                found = self._other(node, name, 0)
             nodes.append(found)
             node = found
         return nodes
 
-    def _other(self, parent: int, name: int | str, place: int, part: int) -> int:
+    def _other(self, parent: int, name: int | str, part: int) -> int:
         key = (parent, name, part)
         found = self._others.get(key)
         if found is None:
             found = self._others[key] = len(self.parents)
             self.parents.append(parent)
-            self.depths.append(place)
         return found
 
     def _ends(self, count: int, blocks: int) -> Callable[[int], int]:

@@ -1,7 +1,7 @@
 """Going through a trace: a sampled estimate first, then every block, with progress.
 
 `run` yields steps; whoever asked can stop at any of them. An LRU cache needs one pass
-for all sizes (`lru`), the other policies replay a handful of sizes side by side.
+for all sizes (`lru`), other policies replay a handful of sizes side by side.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST_LOOK: Final = 30_000
 MAX_NODES: Final = 8_000_000
 """Distinct blocks: about a gigabyte in the browser."""
 REPLAYED: Final = 6
-"""Sizes of the cache at which other policies than LRU are replayed by default."""
+"""Sizes of the cache that are replayed by default."""
 SMALLEST: Final = 64
 """How many times the smallest of them goes into what LRU needs to find everything."""
 
@@ -30,11 +30,11 @@ SMALLEST: Final = 64
 def run(trace: Trace, question: Question) -> Iterator[Step]:
     """Yields steps; the last has the exact answer."""
     costs = question.costs
-    looks = question.sample > 0 or question.warmup > 0 or question.policy != "lru"
+    looks = question.sample > 0 or question.warmup > 0 or question.replayed
     counted_from = 0
     sizes: tuple[int, ...] = ()
+    survey = Survey()
     if looks:
-        survey = Survey()
         sample = Sample(costs, trace.block_tokens, question.sample or 64)
         look = FIRST_LOOK
         due = 0
@@ -51,9 +51,9 @@ def run(trace: Trace, question: Question) -> Iterator[Step]:
         counted_from = int(survey.requests * question.warmup)
         estimate = _sampled(survey, sample, 1.0)
         yield Step(phase="sampled", share=1.0, found=estimate)
-        if question.policy != "lru":
+        if question.replayed:
             sizes = replayed_sizes(question, estimate)
-    yield from _exact(trace, question, sizes, counted_from)
+    yield from _exact(trace, question, survey, sizes, counted_from)
 
 
 def _sampled(survey: Survey, sample: Sample, read: float) -> Found:
@@ -77,10 +77,14 @@ def _sampled(survey: Survey, sample: Sample, read: float) -> Found:
 
 
 def _exact(
-    trace: Trace, question: Question, sizes: tuple[int, ...], counted_from: int
+    trace: Trace,
+    question: Question,
+    survey: Survey,
+    sizes: tuple[int, ...],
+    counted_from: int,
 ) -> Iterator[Step]:
-    costs = question.costs
-    survey = Survey()
+    """Goes through the trace, for the survey too if there has been none."""
+    costs, surveyed = question.costs, survey.requests > 0
     tree = Tree(block=costs.block, trace_block=trace.block_tokens)
     deals = [
         Deal(question, tree, replicas, routing, sizes if main else ())
@@ -90,7 +94,8 @@ def _exact(
     for number, request in enumerate(trace):
         counted = number >= counted_from
         path = tree.path(request)
-        survey.add(request, costs, question.pace)
+        if not surveyed:
+            survey.add(request, costs, question.pace)
         accesses += len(path.nodes)
         if counted:
             tokens += request.tokens

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kvcore.reuse.curve import Tally
+from kvcore.reuse.fifo import Fifo
 from kvcore.reuse.lru import Stack
 from kvcore.reuse.paths import Path, Tree
-from kvcore.reuse.replays import DEFAULT, Fifo, PriorityLru, Replay, Retention
+from kvcore.reuse.priority import DEFAULT, PriorityLru, Retention
+from kvcore.reuse.replays import Replay
 from kvcore.reuse.routing import Router
 from kvcore.traces.requests import Request
 
@@ -143,54 +146,102 @@ def test_one_pass_gives_every_size_of_an_lru_cache(
 
 # Replays ----------------------------------------------------------------------
 
+Key = tuple[object, ...]
+
 
 @dataclass
-class NaiveTree:
-    """TensorRT-LLM's rule, spelled out: look through all leaves for every eviction."""
+class NaiveCache:
+    """A cache of engine blocks, one by one; a tail leaves before the block it is with.
+
+    A block costs `cost`; `tails` are kept with the last block of a prompt.
+    """
 
     size: int
-    rules: Sequence[Retention] = ()
-    released: dict[tuple[object, ...], tuple[float, int]] = field(default_factory=dict)
+    cost: int = 1
+    checkpoints_only: bool = False
+    held: dict[Key, tuple[float, int]] = field(default_factory=dict)
+    parents: dict[Key, Key | None] = field(default_factory=dict)
+    tails: dict[Key, int] = field(default_factory=dict)
     hits: int = 0
     evicted: int = 0
     requests: int = 0
+    now: float = 0.0
 
-    def use(
-        self, keys: list[tuple[object, ...]], usable: int, now: float, block: int
-    ) -> None:
+    @property
+    def used(self) -> int:
+        return self.cost * len(self.held) + sum(self.tails.values())
+
+    def use(self, keys: list[Key], usable: int, now: float, tail: int) -> None:
         self.requests += 1
-        found = 0
-        while found < len(keys) and keys[found] in self.released:
-            found += 1
-        self.hits += min(found, usable)
-        for key in keys[found:]:
-            if len(self.released) == self.size and not self.evict(keys, now, block):
-                break
-            self.released[key] = (now, self.requests)
+        self.now = now
+        there = next((n for n, key in enumerate(keys) if key not in self.held), None)
+        hit = found = min(len(keys) if there is None else there, usable)
+        if self.checkpoints_only:
+            ends = [n + 1 for n in range(found) if keys[n] in self.tails]
+            hit = max(ends, default=0)
+        self.hits += hit
+        self.parents |= dict(zip(keys, [None, *keys], strict=False))
+        missing = [key for key in keys if key not in self.held]
+        while missing and self.mine(keys) + self.cost * len(missing) > self.size:
+            missing.pop()
+        self.make_room(self.cost * len(missing), keys)
+        self.enter(missing)
+        if tail and keys and keys[-1] in self.held:
+            more = tail - self.tails.get(keys[-1], 0)
+            if more > 0 and self.mine(keys) + more <= self.size:
+                self.make_room(more, keys)
+                self.tails[keys[-1]] = tail
+        self.release(keys)
+
+    def mine(self, keys: list[Key]) -> int:
+        blocks = [key for key in keys if key in self.held]
+        return sum(self.cost + self.tails.get(key, 0) for key in blocks)
+
+    def make_room(self, more: int, keys: list[Key]) -> None:
+        while self.used + more > self.size:
+            victim = self.victim(keys)
+            before = self.used
+            if victim in self.tails:
+                del self.tails[victim]
+            else:
+                del self.held[victim]
+            self.evicted += before - self.used
+
+    def enter(self, keys: list[Key]) -> None:
+        self.held |= dict.fromkeys(keys[::-1], (self.now, self.requests))
+
+    def victim(self, pinned: list[Key]) -> Key:
+        """First in, first out: dicts keep the order in which keys came."""
+        return next(key for key in self.held if key not in pinned)
+
+    def release(self, keys: list[Key]) -> None:
+        """Nothing that FIFO looks at."""
+
+
+@dataclass
+class NaiveTree(NaiveCache):
+    """TensorRT-LLM's rule, spelled out: look through all leaves for every eviction."""
+
+    block: int = 4
+    rules: Sequence[Retention] = ()
+
+    def release(self, keys: list[Key]) -> None:
         for key in keys:
-            if key in self.released:
-                self.released[key] = (now, self.requests)
+            if key in self.held:
+                self.held[key] = (self.now, self.requests)
 
-    def evict(self, pinned: list[tuple[object, ...]], now: float, block: int) -> bool:
-        parents = {key[1:-1] for key in self.released}
-        leaves = [
-            key for key in self.released if key[1:] not in parents and key not in pinned
-        ]
-        if not leaves:
-            return False
-        victim = min(leaves, key=lambda key: self.rank(key, now, block))
-        del self.released[victim]
-        self.evicted += 1
-        return True
+    def victim(self, pinned: list[Key]) -> Key:
+        inner = {self.parents[key] for key in self.held}
+        leaves = [key for key in self.held if key not in inner and key not in pinned]
+        return min(leaves, key=self.rank)
 
-    def rank(
-        self, key: tuple[object, ...], now: float, block: int
-    ) -> tuple[float, ...]:
-        depth = len(key) - 2
-        time, number = self.released[key]
+    def rank(self, key: Key) -> tuple[float, ...]:
+        depth = key[0]
+        assert isinstance(depth, int)
+        time, number = self.held[key]
         for rule in self.rules:
-            if rule.start <= depth * block < (rule.end or 10**9):
-                if rule.seconds is None or time + rule.seconds > now:
+            if rule.start <= depth * self.block < (rule.end or 10**9):
+                if rule.seconds is None or time + rule.seconds > self.now:
                     return rule.priority, time, number, -depth
                 if rule.priority != DEFAULT:
                     return DEFAULT, time + rule.seconds, number, -depth
@@ -201,94 +252,128 @@ class NaiveTree:
 RULES: Final = st.lists(
     st.builds(
         Retention,
-        start=st.sampled_from((0, 4, 8)),
-        end=st.sampled_from((4, 8, 12, None)),
+        start=st.sampled_from((0, 3, 4, 8)),
+        end=st.sampled_from((4, 8, 10, 12, None)),
         priority=st.sampled_from((0, 10, 35, 60, 100)),
         seconds=st.sampled_from((None, 1.5, 4.0, 100.0)),
     ).filter(lambda rule: rule.end is None or rule.end > rule.start),
     max_size=3,
 )
+GAPS: Final = st.lists(st.integers(0, 3), min_size=25, max_size=25)
+KINDS: Final = (
+    # Tokens of an engine's and of the trace's block; a block, a tail cost; states.
+    (4, 4, 1, 0, False),
+    (2, 4, 1, 0, False),
+    (1, 4, 1, 0, False),
+    (6, 4, 1, 0, False),
+    (3, 4, 1, 0, False),
+    (9, 4, 1, 0, False),
+    (4, 4, 1, 2, False),
+    (2, 4, 1, 3, True),
+    (1, 4, 2, 1, True),
+    (6, 4, 1, 2, True),
+    (2, 4, 0, 2, True),
+)
 
 
-def replayed(
-    replays: Sequence[Replay], trace: list[Request], tree: Tree
-) -> Iterator[Path]:
+def timed(drawn: list[Prompt], trace_block: int, gaps: list[int]) -> list[Request]:
+    times = accumulate(gaps[: len(drawn)])
+    return [
+        request(prompt, trace_block, float(time))
+        for prompt, time in zip(drawn, times, strict=True)
+    ]
+
+
+def compare(
+    trace: list[Request],
+    tree: Tree,
+    tail: int,
+    replays: Sequence[Replay],
+    naive: Sequence[NaiveCache],
+) -> None:
+    """Request by request, so that a failing example says where."""
     for prompt in trace:
-        path = tree.path(prompt)
-        for replay in replays:
-            replay.use(path, [1] * len(path.nodes), 0, prompt.time or 0.0)
-        yield path
+        path, now = tree.path(prompt), prompt.time or 0.0
+        keys = keys_of(prompt, tree.block, tree.trace_block)
+        for replay, cache in zip(replays, naive, strict=True):
+            replay.use(path, tail if path.nodes else 0, now)
+            cache.use(keys, path.usable, now, tail)
+            assert (replay.hits, replay.evicted) == (cache.hits, cache.evicted)
+            assert replay.used == cache.used <= cache.size
 
 
-@given(drawn=prompts(4), rules=RULES, gaps=st.lists(st.integers(0, 3), min_size=25))
-@settings(max_examples=80, deadline=None)
+@pytest.mark.parametrize(("block", "trace_block", "cost", "tail", "states"), KINDS)
+@given(drawn=prompts(4), rules=RULES, gaps=GAPS)
+@settings(max_examples=40, deadline=None)
 @example(
     drawn=[((0,), 0), ((1,), 0), ((0,), 1)],
     rules=[Retention(start=0, end=4, priority=0)],
     gaps=[1] * 25,
 )
 def test_priorities_evict_what_looking_through_all_leaves_would(
-    drawn: list[Prompt], rules: list[Retention], gaps: list[int]
+    drawn: list[Prompt],
+    rules: list[Retention],
+    gaps: list[int],
+    block: int,
+    trace_block: int,
+    cost: int,
+    tail: int,
+    states: bool,
 ) -> None:
-    now, trace = 0.0, []
-    for prompt, gap in zip(drawn, gaps, strict=False):
-        now += gap
-        trace.append(request(prompt, 4, now))
-    tree = Tree(block=4, trace_block=4)
+    tree = Tree(block=block, trace_block=trace_block)
     replays = [
-        PriorityLru(size, tree, block_cost=1, checkpoints_only=False, retentions=rules)
+        PriorityLru(
+            size, tree, block_cost=cost, checkpoints_only=states, retentions=rules
+        )
         for size in SIZES
     ]
-    naive = [NaiveTree(size, rules) for size in SIZES]
-    for prompt, _ in zip(trace, replayed(replays, trace, tree), strict=True):
-        keys = keys_of(prompt, 4, 4)
-        for cache in naive:
-            cache.use(keys, usable_of(prompt, 4, len(keys)), prompt.time or 0.0, 4)
-    for replay, cache in zip(replays, naive, strict=True):
-        assert (replay.hits, replay.evicted) == (cache.hits, cache.evicted)
+    naive = [NaiveTree(size, cost, states, block=block, rules=rules) for size in SIZES]
+    compare(timed(drawn, trace_block, gaps), tree, tail, replays, naive)
 
 
+@pytest.mark.parametrize(("block", "trace_block", "cost", "tail", "states"), KINDS)
 @given(drawn=prompts(4))
 @settings(max_examples=40, deadline=None)
-def test_without_priorities_a_replay_is_the_lru_curve(drawn: list[Prompt]) -> None:
+def test_fifo_evicts_what_came_in_first(
+    drawn: list[Prompt],
+    block: int,
+    trace_block: int,
+    cost: int,
+    tail: int,
+    states: bool,
+) -> None:
+    tree = Tree(block=block, trace_block=trace_block)
+    replays = [
+        Fifo(size, tree, block_cost=cost, checkpoints_only=states) for size in SIZES
+    ]
+    naive = [NaiveCache(size, cost, states) for size in SIZES]
+    compare(timed(drawn, trace_block, [1] * 25), tree, tail, replays, naive)
+
+
+@pytest.mark.parametrize("block", [1, 2, 4, 6])
+@given(drawn=prompts(4))
+@settings(max_examples=40, deadline=None)
+def test_without_priorities_a_replay_is_the_lru_curve(
+    drawn: list[Prompt], block: int
+) -> None:
     trace = [request(prompt, 4) for prompt in drawn]
-    tree = Tree(block=4, trace_block=4)
+    tree = Tree(block=block, trace_block=4)
     replays = [
         PriorityLru(size, tree, block_cost=1, checkpoints_only=False) for size in SIZES
     ]
     stack = Stack()
-    for path in replayed(replays, trace, tree):
+    for prompt in trace:
+        path = tree.path(prompt)
+        for replay in replays:
+            replay.use(path, 0)
         stack.use(path.nodes, path.ends, path.usable, {})
-    curve = stack.hits.curve()
-    assert [replay.hits for replay in replays] == [curve.at(s) for s in SIZES]
-
-
-@given(drawn=prompts(4))
-@settings(max_examples=40, deadline=None)
-def test_fifo_evicts_what_came_in_first(drawn: list[Prompt]) -> None:
-    trace = [request(prompt, 4) for prompt in drawn]
-    tree = Tree(block=4, trace_block=4)
-    replays = [Fifo(s, tree, block_cost=1, checkpoints_only=False) for s in SIZES]
-    held: list[list[tuple[object, ...]]] = [[] for _ in SIZES]
-    hits = [0] * len(SIZES)
-    for prompt, _ in zip(trace, replayed(replays, trace, tree), strict=True):
-        keys = keys_of(prompt, 4, 4)
-        usable = usable_of(prompt, 4, len(keys))
-        for n, size in enumerate(SIZES):
-            queue = held[n]
-            found = next(
-                (i for i, key in enumerate(keys) if key not in queue), len(keys)
-            )
-            hits[n] += min(found, usable)
-            missing = [key for key in keys if key not in queue]
-            while missing and len(keys) - len(missing) + 1 > size:
-                missing.pop()
-            room = size - (len([key for key in keys if key in queue]))
-            missing = missing[: max(room, 0)]
-            for _ in range(max(len(queue) + len(missing) - size, 0)):
-                queue.remove(next(key for key in queue if key not in keys))
-            queue += missing[::-1]
-    assert [replay.hits for replay in replays] == hits
+    hits, found, wanted = (
+        tally.curve() for tally in (stack.hits, stack.found, stack.wanted)
+    )
+    for replay in replays:
+        assert replay.hits == hits.at(replay.size)
+        came = wanted.at(replay.size) - found.at(replay.size)
+        assert replay.evicted == came - min(replay.size, stack.distinct)
 
 
 # By hand ----------------------------------------------------------------------
@@ -300,7 +385,7 @@ def hits_of(replay: Replay, tree: Tree, trace: list[tuple[str, float]]) -> list[
     for word, time in trace:
         ids: list[str] = [word[: n + 1] for n in range(len(word))]
         path = tree.path(Request(ids, 4 * len(word) + 1, 1, time))
-        replay.use(path, [1] * len(path.nodes), 0, time)
+        replay.use(path, 0, time)
         found.append(replay.hits)
     return found
 
