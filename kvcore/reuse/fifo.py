@@ -45,22 +45,26 @@ class Fifo(Replay):
         missing = sum([high - low for low, high in gaps])
         mine = self._held(path, path.blocks - missing)
         room = self._fitting(mine, missing)
-        self._make_room(self.size - self._cost * room, path)
-        self._enter(path, gaps, room)
-        mine += self._cost * room
-        self.used += self._cost * room
+        if room:
+            more = self._cost * room
+            if self.used + more > self.size:
+                self._make_room(self.size - more, path)
+            self._enter(path, gaps, room)
+            self.used += more
+            mine += more
         if tail and room == missing:
             self._keep_tail(path, tail, mine)
 
     def _gaps(self, path: Path) -> list[tuple[int, int]]:
         """The blocks of a path that are not there, as pairs of start and end."""
-        entries, nodes = self._entries, path.nodes
-        entries += [None] * (len(self._tree.parents) - len(entries))
+        entries, ends = self._entries, path.ends
+        if new := len(self._tree.parents) - len(entries):
+            entries += [None] * new
         gaps: list[tuple[int, int]] = []
         place = 0
-        for entry, group in groupby([entries[node] for node in nodes]):
+        for entry, group in groupby([entries[node] for node in path.nodes]):
             start, place = place, place + len(list(group))
-            _add_missing(gaps, entry, path.ends(start), path.ends(place))
+            _add_missing(gaps, entry, ends[start], ends[place])
         return gaps
 
     def _enter(self, path: Path, gaps: list[tuple[int, int]], room: int) -> None:
@@ -77,13 +81,13 @@ class Fifo(Replay):
         entries, ends, nodes = self._entries, path.ends, path.nodes
         first, last = self._places(low + 1) - 1, self._places(high) - 1
         entry = _Entry(path, low, high)
-        if low > ends(first):
+        if low > ends[first]:
             front = entries[nodes[first]]
             while front is not None and front.start >= low:
                 front = front.front
             entry.front = front
         back = None
-        if high < ends(last + 1):
+        if high < ends[last + 1]:
             other = entries[nodes[last]]
             while other is not None and other.start >= high:
                 back = other if other.end > other.start else back
@@ -118,10 +122,10 @@ class Fifo(Replay):
         place = bisect_left(
             range(first, last), True, key=lambda n: ours[n] != theirs[n]
         )
-        return min(entry.end, max(entry.start, path.ends(first + place)))
+        return min(entry.end, max(entry.start, path.ends[first + place]))
 
 
-_GONE = Path([], 0, 0, int, 0)
+_GONE = Path([], 0, 0, [0], 0)
 """In place of the path of a run that is gone: other nodes may still name the run."""
 
 

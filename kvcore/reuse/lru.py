@@ -30,11 +30,9 @@ nodes before each.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from kvcore.reuse.curve import Tally
-
-Ends = Callable[[int], int]
 
 
 class Stack:
@@ -73,7 +71,7 @@ class Stack:
     def use(
         self,
         nodes: Sequence[int],
-        ends: Ends,
+        ends: Sequence[int],
         usable: int,
         tails: Mapping[int, int],
         *,
@@ -89,7 +87,7 @@ class Stack:
             user = -users[start]
             end = bisect_right(users, -user, start)
             kept = self._kept(nodes, start, end) if user and self._tails else []
-            held = self._cost * (ends(end) - ends(start)) + sum(u for _, u in kept)
+            held = self._cost * (ends[end] - ends[start]) + sum(u for _, u in kept)
             if user:
                 if counted:
                     base = self._total - self._sum(user)
@@ -136,7 +134,7 @@ class Stack:
         start: int,
         end: int,
         kept: list[tuple[int, int]],
-        ends: Ends,
+        ends: Sequence[int],
         usable: int,
         base: int,
         hit: int,
@@ -145,9 +143,9 @@ class Stack:
 
         `hit` is how many blocks lie before the last checkpoint so far.
         """
-        blocks = ends(start)
+        blocks = ends[start]
         for place, units in kept:
-            after = ends(place + 1)
+            after = ends[place + 1]
             if not self._checkpoints_only:
                 self.hits.ramp(base, min(after, usable) - blocks)
             base += self._cost * (after - blocks) + units
@@ -156,7 +154,7 @@ class Stack:
                 self.hits.jump(base, after - hit)
                 hit = after
         if not self._checkpoints_only:
-            self.hits.ramp(base, min(ends(end), usable) - blocks)
+            self.hits.ramp(base, min(ends[end], usable) - blocks)
         return hit
 
     def _push(self, weight: int) -> None:

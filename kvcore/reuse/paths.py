@@ -9,7 +9,6 @@ sample from: a prompt of n tokens finds at most floor((n - 1) / block) blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,13 +18,13 @@ from kvcore.traces.requests import Request
 class Path(NamedTuple):
     """A prompt: its nodes, the blocks it has and those it may find.
 
-    `ends(place)` is how many blocks lie before the node at that place.
+    `ends` are how many blocks lie before each of the nodes, and before what follows.
     """
 
     nodes: list[int]
     blocks: int
     usable: int
-    ends: Callable[[int], int]
+    ends: list[int]
     tokens: int
 
 
@@ -42,6 +41,7 @@ class Tree:
     parents: list[int] = field(default_factory=lambda: [0])
     _by_id: dict[int | str, int] = field(default_factory=dict)
     _others: dict[tuple[int, int | str, int], int] = field(default_factory=dict)
+    _ends: list[int] = field(default_factory=list)
 
     def path(self, request: Request) -> Path:
         """The nodes a prompt's full blocks end in."""
@@ -55,7 +55,10 @@ class Tree:
             last = nodes[-1] if nodes else 0
             nodes.append(self._other(last, ids[count - 1], covered))
         usable = min((tokens - 1) // self.block, blocks)
-        return Path(nodes, blocks, usable, self._ends(count, blocks), tokens)
+        ends = self._ends
+        while len(ends) < count:
+            ends.append(len(ends) * self.trace_block // self.block)
+        return Path(nodes, blocks, usable, [*ends[:count], blocks], tokens)
 
     def _walk(self, ids: list[int] | list[str], count: int) -> list[int]:
         """The nodes of the first `count` ids, numbered as they come."""
@@ -81,11 +84,3 @@ class Tree:
             found = self._others[key] = len(self.parents)
             self.parents.append(parent)
         return found
-
-    def _ends(self, count: int, blocks: int) -> Callable[[int], int]:
-        block, trace_block = self.block, self.trace_block
-
-        def ends(place: int) -> int:
-            return blocks if place >= count else place * trace_block // block
-
-        return ends

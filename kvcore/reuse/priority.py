@@ -126,7 +126,7 @@ class PriorityLru(Replay):
         start = there = 0
         while start < len(nodes):
             after = bisect_right(last, last[start], start)
-            end = ends(after)
+            end = ends[after]
             run = runs.get(-last[start])
             if run is not None:
                 self._unhang(run)

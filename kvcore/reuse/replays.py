@@ -66,7 +66,7 @@ class Replay(ABC):
         """Where the last state of the first blocks is."""
         tails, nodes, ends = self._tails, path.nodes, path.ends
         for place in range(self._places(found) - 1, -1, -1):
-            if nodes[place] in tails and (end := ends(place + 1)) <= found:
+            if nodes[place] in tails and (end := ends[place + 1]) <= found:
                 return end
         return 0
 
@@ -114,9 +114,9 @@ class Replay(ABC):
         if tails or stops:
             for place in range(self._places(end) - 1, self._places(low + 1) - 2, -1):
                 node = nodes[place]
-                if (node in stops or node in tails) and low < ends(place + 1) <= end:
+                if (node in stops or node in tails) and low < ends[place + 1] <= end:
                     stop = node
-                    low = ends(place + 1)
+                    low = ends[place + 1]
                     break
         run.end = low
         self._free(cost * (end - low))

@@ -47,7 +47,7 @@ class Router:
         known = len(nodes)
         while known and owners[nodes[known - 1]] < 0:
             known -= 1
-        if known and ENOUGH * path.ends(known) >= max(path.blocks, 1):
+        if known and ENOUGH * path.ends[known] >= max(path.blocks, 1):
             chosen = owners[nodes[known - 1]]
         else:
             chosen = min(range(self.replicas), key=self._given.__getitem__)

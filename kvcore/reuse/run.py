@@ -14,10 +14,10 @@ from kvcore.errors import TraceTooLarge
 from kvcore.reuse.deals import Deal
 from kvcore.reuse.findings import Found, Hits, Question, Step, cache_units
 from kvcore.reuse.paths import Tree
-from kvcore.reuse.routing import ROUTINGS, Routing
+from kvcore.reuse.routing import ROUTINGS, Router, Routing
 from kvcore.reuse.survey import EVERY, EVERY_BLOCKS, Sample, Survey, Trace
 
-FIRST_LOOK: Final = 30_000
+FIRST_LOOK: Final = 10_000
 """Blocks after which there is a first estimate; another after three times as many."""
 MAX_NODES: Final = 8_000_000
 """Distinct blocks: about a gigabyte in the browser."""
@@ -35,18 +35,18 @@ def run(trace: Trace, question: Question) -> Iterator[Step]:
     sizes: tuple[int, ...] = ()
     survey = Survey()
     if looks:
-        sample = Sample(costs, trace.block_tokens, question.sample or 64)
-        look = FIRST_LOOK
-        due = 0
-        for number, request in enumerate(trace, 1):
+        router = Router(question.replicas, question.routing)
+        sample = Sample(costs, trace.block_tokens, question.sample or 64, router)
+        look, due = FIRST_LOOK, 0
+        for number, request in enumerate(trace):
             survey.add(request, costs, question.pace)
-            sample.use(request)
-            if sample.all_blocks >= look:
+            sample.use(number, request)
+            if sample.accesses >= look:
                 look *= 3
                 early = _sampled(survey, sample, trace.share)
                 yield Step(phase="sampled", share=trace.share, found=early)
-            elif number % EVERY == 0 or sample.all_blocks >= due:
-                due = sample.all_blocks + EVERY_BLOCKS
+            elif number % EVERY == 0 or sample.accesses >= due:
+                due = sample.accesses + EVERY_BLOCKS
                 yield Step(phase="sampled", share=trace.share)
         counted_from = int(survey.requests * question.warmup)
         estimate = _sampled(survey, sample, 1.0)
@@ -57,20 +57,20 @@ def run(trace: Trace, question: Question) -> Iterator[Step]:
 
 
 def _sampled(survey: Survey, sample: Sample, read: float) -> Found:
-    stack = sample.stack
+    first, *_ = sample.stacks
     return Found(
         survey=survey,
         tokens=sum(survey.prompts),
         exact=False,
         read=read,
         unique_blocks=sample.unique_blocks,
-        accesses=sample.all_blocks,
+        accesses=sample.accesses,
         hits=Hits(
-            hits=stack.hits.curve(),
-            found=stack.found.curve(),
-            wanted=stack.wanted.curve(),
-            distinct=(stack.distinct,),
-            before=(0,),
+            hits=first.hits.curve(),
+            found=first.found.curve(),
+            wanted=first.wanted.curve(),
+            distinct=tuple(stack.distinct for stack in sample.stacks),
+            before=(0,) * len(sample.stacks),
             blocks=sample.all_blocks / sample.blocks if sample.blocks else 0.0,
         ),
     )

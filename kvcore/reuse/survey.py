@@ -14,7 +14,10 @@ from typing import Final, Protocol
 from zlib import crc32
 
 from kvcore.reuse.costs import Costs
+from kvcore.reuse.curve import Tally
 from kvcore.reuse.lru import Stack
+from kvcore.reuse.paths import Path
+from kvcore.reuse.routing import Router
 from kvcore.traces.requests import Request
 
 _MASK: Final = (1 << 64) - 1
@@ -75,16 +78,27 @@ class Survey:
 
 
 class Sample:
-    """The stack of one in `each` blocks, in units as if of all."""
+    """The stacks of one in `each` blocks, in units as if of all; one a replica."""
 
-    def __init__(self, costs: Costs, trace_block: int, each: int) -> None:
+    def __init__(
+        self, costs: Costs, trace_block: int, each: int, router: Router
+    ) -> None:
         self.each = each
-        self.stack = Stack(
-            block_cost=costs.block_cost, checkpoints_only=costs.checkpoints_only
-        )
+        tallies = {name: Tally() for name in ("hits", "found", "wanted")}
+        self.stacks = [
+            Stack(
+                block_cost=costs.block_cost,
+                checkpoints_only=costs.checkpoints_only,
+                **tallies,
+            )
+            for _ in range(router.replicas)
+        ]
         self.blocks = 0
         """Blocks asked for, by the sample; there are `all_blocks`."""
         self.all_blocks = 0
+        self.accesses = 0
+        """The trace's own blocks asked for."""
+        self._router = router
         self._costs = costs
         self._trace_block = trace_block
         self._limit = (1 << 64) // each
@@ -97,13 +111,14 @@ class Sample:
         first = len(self._firsts)
         return first + self.each * (len(self._numbers) - first)
 
-    def use(self, request: Request) -> None:
-        """Looks at the sampled blocks of a request."""
+    def use(self, number: int, request: Request) -> None:
+        """Looks at the sampled blocks of the request of that number."""
         block, trace_block = self._costs.block, self._trace_block
         covered = min(request.tokens, len(request.ids) * trace_block)
         blocks = covered // block
         usable = min((request.tokens - 1) // block, blocks)
         self.all_blocks += blocks
+        self.accesses += -(-blocks * block // trace_block)
         numbers, nodes, ends, found = self._numbers, [], [0], 0
         last = -(-blocks * block // trace_block) - 1
         tails = {}
@@ -115,8 +130,7 @@ class Sample:
             stands_for = self.each if place else 1
             after = blocks if place == last else (place + 1) * trace_block // block
             weight = stands_for * (after - place * trace_block // block)
-            number = numbers.setdefault(request.ids[place], len(numbers) + 1)
-            nodes.append(number)
+            nodes.append(numbers.setdefault(request.ids[place], len(numbers) + 1))
             ends.append(ends[-1] + weight)
             if after <= usable:
                 found = ends[-1]
@@ -124,7 +138,9 @@ class Sample:
                 kept = stands_for * self._costs.tail_units(request.tokens)
                 tails = {len(nodes) - 1: kept} if kept else {}
         self.blocks += ends[-1]
-        self.stack.use(nodes, ends.__getitem__, found, tails)
+        path = Path(nodes, ends[-1], found, ends, request.tokens)
+        stack = self.stacks[self._router.replica(number, path)]
+        stack.use(nodes, ends, found, tails)
 
     def _sampled(self, ids: list[int] | list[str]) -> list[int]:
         limit = self._limit

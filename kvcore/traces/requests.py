@@ -17,7 +17,8 @@ from kvcore.traces.lines import Lines
 from kvcore.traces.rows import bad, json_object, seconds, tokens
 
 LOOKED_AT: Final = 1000
-"""Requests from which a block size is told where no line states it."""
+LOOKED_AT_IDS: Final = 50_000
+"""Requests, and ids in them, that tell a block size where no line states it."""
 MAX_ACCESSES: Final = 200_000_000
 MAX_BLOCK: Final = 1 << 20
 
@@ -46,7 +47,7 @@ class TraceFile:
         self.name = source.name
         self._lines = Lines(source)
         self._stated: int | None = None
-        first = list(islice(self._parsed(), LOOKED_AT))
+        first = self._beginning()
         if not first:
             raise EmptyTrace(file=source.name)
         self.block_tokens = self._stated or _told(first, given)
@@ -78,6 +79,17 @@ class TraceFile:
             if accesses > MAX_ACCESSES:
                 raise TraceTooLarge(file=self.name, what="blocks", limit=MAX_ACCESSES)
             yield request
+
+    def _beginning(self) -> list[Request]:
+        """Requests enough to tell the block size, or the first that states it."""
+        found: list[Request] = []
+        ids = 0
+        for request in islice(self._parsed(), LOOKED_AT):
+            found.append(request)
+            ids += len(request.ids)
+            if self._stated or ids >= LOOKED_AT_IDS:
+                break
+        return found
 
     def _parsed(self) -> Iterator[Request]:
         for number, raw in self._lines:

@@ -454,7 +454,7 @@ class TestPaths:
     def test_small_engine_blocks_fit_into_the_traces(self) -> None:
         """100 tokens in blocks of 16: six, of which the last two are in a part."""
         path = Tree(block=16, trace_block=64).path(Request([1, 2], 100, 1, None))
-        assert (path.blocks, path.ends(0), path.ends(1), path.ends(2)) == (6, 0, 4, 6)
+        assert (path.blocks, path.ends) == (6, [0, 4, 6])
 
     def test_a_part_of_a_block_is_not_the_block(self) -> None:
         tree = Tree(block=16, trace_block=64)
@@ -470,7 +470,7 @@ class TestPaths:
             Request([1, 2, 3, 4], 2000, 1, None)
         )
         assert path.blocks == 2
-        assert [path.ends(n) for n in range(len(path.nodes) + 1)] == [0, 0, 1, 1, 2]
+        assert path.ends == [0, 0, 1, 1, 2]
 
     def test_ids_mean_a_block_after_its_prefix(self) -> None:
         tree = Tree(block=4, trace_block=4)

@@ -336,6 +336,43 @@ def test_nor_does_a_percent_that_is_long(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(exact) >= looks // answer_module.QUIET
 
 
+@pytest.mark.parametrize("routing", ["random", "prefix"])
+def test_an_estimate_deals_requests_to_replicas_as_they_will_be(routing: str) -> None:
+    told: list[Json] = []
+    pool = 400 * 2**30
+    params = {"preset": "chat-like-mooncake", "replicas": 4, "routing": routing}
+    params |= {"model": "llama-3.1-70b", "pool_bytes": pool}
+    exact = api.call("reuse", params, (), told.append)
+    estimate = [step["answer"] for step in told if "answer" in step][-1]
+    for part in ("pool", "ceiling"):
+        wanted = pytest.approx(exact[part]["hit_rate"], abs=0.04)
+        assert estimate[part]["hit_rate"] == wanted
+    assert estimate["trace"]["blocks"] == exact["trace"]["blocks"]
+    unique = pytest.approx(exact["trace"]["unique_blocks"], rel=0.05)
+    assert estimate["trace"]["unique_blocks"] == unique
+
+
+def test_long_prompts_are_told_of_as_early() -> None:
+    """Prompts of 5,000 blocks: the first estimate does not wait for a thousand."""
+    lines = [turn(*range(n * 4000, n * 4000 + 5000), extra=1) for n in range(300)]
+    told: list[tuple[int, Json]] = []
+    data = "\n".join(map(json.dumps, lines)).encode()
+    done = 0
+
+    def read(offset: int, length: int) -> bytes:
+        nonlocal done
+        done = max(done, offset + length)
+        return data[offset : offset + length]
+
+    source = ByteSource(name="long.jsonl", size=len(data), read=read)
+    answer = api.call("reuse", LLAMA, [source], lambda step: told.append((done, step)))
+    first, step = next((at, step) for at, step in told if "answer" in step)
+    assert step["answer"]["read"] <= first / len(data) < 0.2
+    assert answer["trace"]["blocks"] == 1_500_000
+    shares = [step["share"] for _, step in told if step["phase"] == "sampled"]
+    assert len(shares) > 50
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_made_up_traffic_resembles_the_trace_it_is_named_after(name: str) -> None:
     preset = PRESETS[name]
