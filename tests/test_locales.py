@@ -80,6 +80,16 @@ MADE = (
     "speed.hint_",
     "speed.price_",
     "theme.",
+    "traffic.column_",
+    "traffic.field_",
+    "traffic.file.",
+    "traffic.file_hint.",
+    "traffic.hint_",
+    "traffic.mean",
+    "traffic.p95",
+    "traffic.p99",
+    "traffic.part_",
+    "traffic.use_",
     "warning.",
 )
 

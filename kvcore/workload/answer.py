@@ -105,6 +105,7 @@ def answer_workload(
         "lengths": {**lengths, "total": totals.json()},
         "held_tokens_per_request": sum(c.mass * c.mean for c in held.cells)
         / held.requests,
+        "limit": limit,
         "pool": charges.pool,
         "fixed": charges.fixed,
         "use": used,

@@ -46,14 +46,16 @@ export function createApp(data) {
     planned: { plan: data.default_answer.plan, scenario: null },
     curve: { ...data.default_answer.curve, plan: data.default_answer.plan },
     curveKey: null,
-    panels: { levers: panelState(true), reuse: panelState(false), speed: panelState(false) },
+    panels: { levers: panelState(true), traffic: panelState(false), reuse: panelState(false), speed: panelState(false) },
     /** What panels ask for beside the scenario, by panel and name (panelinputs.js), and the files given to them. */
     given: nothingGiven(),
     panelFiles: {},
+    /** Why a file was not taken, by panel. */
+    panelRefused: {},
     /** Text as typed into them, {text, error} by panel and name; and the panel a file is dragged over. */
     panelEntries: {},
     panelDragged: null,
-    /** Levers pulled, newest last: {before, after, lever}; each can be undone while its scenario is in force. */
+    /** Levers pulled, newest last: {before, after, lever, name, place}; each can be undone while its scenario is in force. */
     pulled: [],
     options: data.options,
     gpus: createGpus(data.gpus),

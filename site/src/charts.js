@@ -4,6 +4,8 @@ import { areaY, axisX, axisY, dot, gridY, lineY, plot, pointerX, ruleX, text, ti
 import { bytesText, shortTokens } from "./format.js";
 
 const KIB = 2 ** 10;
+const UNITS = { gib: 2 ** 30, gb: 1e9 };
+const STEPS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
 /** Powers of `base` between the two, thinned to at most `most`. */
 export function powers(base, low, high, most) {
@@ -13,6 +15,12 @@ export function powers(base, low, high, most) {
   const ticks = [];
   for (let exponent = last; exponent >= first; exponent -= step) ticks.unshift(base ** exponent);
   return ticks;
+}
+
+/** Round numbers of bytes from zero to `end`, at most about `most`. */
+export function byteTicks(end, unit, most) {
+  const step = (STEPS.find((each) => end / (each * UNITS[unit]) <= most) ?? STEPS.at(-1)) * UNITS[unit];
+  return Array.from({ length: Math.floor(end / step) + 1 }, (_, index) => index * step);
 }
 
 /** The y axis: logarithmic, as caches span a thousandfold; linear only where there is a zero to show. */

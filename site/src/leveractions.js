@@ -12,7 +12,8 @@ export function createLeverActions(app, { render, ask, commit, say, packConfig, 
   return {
     /**
      * Sets what a lever changes; the answer that follows is the row's own.
-     * @param {string} [place] where it was pulled, "levers" or "to-fit": the way back is offered there
+     * @param {{lever: string, change: object, name?: string}} row `name`: the key of its words, where it is no lever
+     * @param {string} [place] where it was pulled, "levers", "to-fit" or "traffic": the way back is offered there
      */
     pullLever(row, place = "levers") {
       const before = app.scenario;
@@ -23,14 +24,15 @@ export function createLeverActions(app, { render, ask, commit, say, packConfig, 
         delete app.entryErrors[field];
       }
       change(patch);
-      app.pulled = [...app.pulled.slice(-REMEMBERED), { before, after: app.scenario, lever: row.lever }];
-      say(app.t("levers.applied", { lever: app.t(`lever.${row.lever}`) }));
+      const { lever, name = `lever.${lever}` } = row;
+      app.pulled = [...app.pulled.slice(-REMEMBERED), { before, after: app.scenario, lever, name, place }];
+      say(app.t("levers.applied", { lever: app.t(name) }));
       focusSoon(`${place}-undo`);
     },
 
     /** Back to the very scenario before the lever was pulled. */
     async undoLever(place = "levers") {
-      const { before, lever } = app.undoable;
+      const { before, lever, name } = app.undoable;
       app.pulled = app.pulled.slice(0, -1);
       app.scenario = before;
       app.typed = before.model_text === null ? {} : { paste: before.model_text };
@@ -38,9 +40,9 @@ export function createLeverActions(app, { render, ask, commit, say, packConfig, 
       await packConfig();
       ask();
       commit({ push: true });
-      say(app.t("levers.undone", { lever: app.t(`lever.${lever}`) }));
+      say(app.t("levers.undone", { lever: app.t(name) }));
       render();
-      focusSoon(`${place}-undo`, `${place}-${lever}`, "levers-toggle");
+      focusSoon(`${place}-undo`, `${place}-${lever}`, `${place}-toggle`, "levers-toggle");
     },
   };
 }

@@ -1,20 +1,13 @@
 /** One GPU's memory under each lever, as bars on the scale of the limit. */
 
 import { axisX, barX, gridX, plot, ruleX, text } from "@observablehq/plot";
-import { bare } from "./charts.js";
+import { bare, byteTicks } from "./charts.js";
 import { bytesText } from "./format.js";
 
 const ROW = 30;
 const ROW_UNDER_NAME = 46;
 const NAMES_WIDTH = 214;
 const NOTES_WIDTH = 108;
-const UNITS = { gib: 2 ** 30, gb: 1e9 };
-const STEPS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
-
-function ticksTo(end, unit, most) {
-  const step = (STEPS.find((each) => end / (each * UNITS[unit]) <= most) ?? STEPS.at(-1)) * UNITS[unit];
-  return Array.from({ length: Math.floor(end / step) + 1 }, (_, index) => index * step);
-}
 
 /** Where each part of a row begins and ends. */
 function laidOut(rows) {
@@ -38,7 +31,7 @@ export function leverChart({ rows, limit, limitLabel, width, unit, labelledBy })
   const narrow = width < 600;
   const bars = laidOut(rows);
   const end = 1.02 * Math.max(limit, ...bars.map(({ to }) => to));
-  const ticks = ticksTo(end, unit, narrow ? 4 : 7);
+  const ticks = byteTicks(end, unit, narrow ? 4 : 7);
   const row = narrow ? ROW_UNDER_NAME : ROW;
   const insets = narrow ? { insetTop: 24, insetBottom: 6 } : { insetTop: 6, insetBottom: 6 };
   const label = { y: (_, index) => index, fill: "currentColor", lineAnchor: "middle", dy: narrow ? -11 : 0 };

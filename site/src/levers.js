@@ -1,6 +1,8 @@
 /** The levers' panel: what it asks, one lever at a time, and what a lever's change is in the form. */
 
+import { subjectOf } from "./panelinputs.js";
 import { fromPlanChange, toPlanParams } from "./state.js";
+import { factsForLevers } from "./traffic.js";
 
 /**
  * @param {object} options
@@ -9,10 +11,10 @@ import { fromPlanChange, toPlanParams } from "./state.js";
  */
 export const leversPanel = ({ codes, known }) => ({
   id: "levers",
-  subject: ({ goodPlan, asked }) => (goodPlan === null ? null : asked),
-  known,
-  async answer(scenario, { call, show }) {
-    const params = toPlanParams(scenario);
+  subject: (app) => (app.goodPlan === null ? null : subjectOf(app.asked, factsForLevers(app))),
+  known: ({ scenario, given }) => (Object.keys(given).length === 0 ? known(scenario) : null),
+  async answer({ scenario, given }, { call, show }) {
+    const params = { ...toPlanParams(scenario), ...given };
     let whole = { levers: [], dropped: [], shortcuts: [] };
     for (const [index, code] of codes.entries()) {
       const part = await call("levers", { ...params, only: [code] });

@@ -19,6 +19,7 @@ import { reusePanel } from "./reuse.js";
 import { speedPanel } from "./speed.js";
 import { VIEW_DEFAULTS } from "./state.js";
 import { remembered } from "./storage.js";
+import { trafficPanel } from "./traffic.js";
 import { summaryLine } from "./views/answer.js";
 import { spokenAnswer } from "./views/verdict.js";
 import { documentComplete, onScreen, watchAnswer, watchDragging, watchPrinting, watchSize } from "./watch.js";
@@ -108,7 +109,12 @@ const panels = createPanels(app, {
   call,
   callLong,
   render,
-  panels: [leversPanel({ codes: data.levers, known: calculator.precomputedLevers }), reusePanel({ preset: data.presets[0].id }), speedPanel],
+  panels: [
+    leversPanel({ codes: data.levers, known: calculator.precomputedLevers }),
+    trafficPanel(data.lengths),
+    reusePanel({ preset: data.presets[0].id }),
+    speedPanel,
+  ],
 });
 const { ask, attempt } = createAsking(app, calculator, { render, announce });
 const address = createAddress({ fixed: isFrame, onNavigate: () => open(readNavigation()) });

@@ -9,8 +9,8 @@ const PARALLEL = new Set(["tp", "pp", "dp", "dcp"]);
 function readable(t, params, unit) {
   const shown = {};
   for (const [name, value] of Object.entries(params ?? {})) {
-    // A limit of `what` is a number of those.
-    if (typeof value === "number" && /bytes|limit|ram/.test(name) && !("what" in params)) shown[name] = bytesText(value, unit);
+    // A limit is of bytes where something is too many of them.
+    if (typeof value === "number" && (/bytes|ram/.test(name) || (name === "limit" && "bytes" in params))) shown[name] = bytesText(value, unit);
     else if (typeof value === "number") shown[name] = Number.isInteger(value) ? integer(value) : String(value);
     else if (name === "engines") shown[name] = value.map(engineName).join(", ");
     else if (Array.isArray(value)) shown[name] = value.map(String).join(", ") || t("list.none");

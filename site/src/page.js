@@ -13,6 +13,7 @@ import { logBox } from "./views/logs.js";
 import { reuse } from "./views/reuse.js";
 import { share } from "./views/share.js";
 import { speed } from "./views/speed.js";
+import { traffic } from "./views/traffic.js";
 import { shortVerdict } from "./views/verdict.js";
 import { why } from "./views/why.js";
 
@@ -24,7 +25,7 @@ function calculator(app, actions) {
   return html`<main class="layout">
     <div class="first">${answer(app, actions)}</div>
     <div class="side">${inputs(app, actions)}</div>
-    <div class="rest">${levers(app, actions)}${reuse(app, actions)}${speed(app, actions)}${curve(app)}${why(app)}${app.view.embed ? nothing : html`${logBox(app, actions)}${share(app, actions)}`}</div>
+    <div class="rest">${levers(app, actions)}${traffic(app, actions)}${reuse(app, actions)}${speed(app, actions)}${curve(app)}${why(app)}${app.view.embed ? nothing : html`${logBox(app, actions)}${share(app, actions)}`}</div>
   </main>`;
 }
 

@@ -57,9 +57,20 @@ export function createPanelActions(app, { render, commit, panels, say }) {
       render();
     },
 
+    /** Several at once. @param {Record<string, string|number|null>} values */
+    choosePanelInputs(id, values) {
+      for (const [name, value] of Object.entries(values)) {
+        settle(id, name);
+        give(id, name, value);
+      }
+      commit({ push: false });
+      render();
+    },
+
     /** @param {File|null} file read where it lies; null takes it away */
     givePanelFile(id, file) {
       app.panelFiles = { ...app.panelFiles, [id]: file };
+      app.panelRefused = { ...app.panelRefused, [id]: null };
       render();
     },
 

@@ -39,11 +39,18 @@ const rules = (text) => {
   return /^(\d*:\d*=\d+(\/\d+\.?\d*)?(,(?!$)|$))+$/.test(cleaned) ? cleaned : null;
 };
 
+/** A share of one: "0.01", "1%". */
+const part = (text) => {
+  const [, digits, percent] = /^(.*?)\s*(%?)$/.exec(text.normalize("NFKC").trim());
+  const value = decimal(digits) === null ? null : percent ? Number(`${digits}e-2`) : decimal(digits);
+  return value > 0 && value < 1 ? value : null;
+};
+
 const KIND = {
   count: { read: atLeast(1, parseCount), code: "count" },
   bytes: { read: atLeast(1, parseBytes), code: "bytes" },
   decimal: { read: (text) => (decimal(text) > 0 ? decimal(text) : null), code: "decimal" },
-  share: { read: (text) => (decimal(text) > 0 && decimal(text) < 1 ? decimal(text) : null), code: "share" },
+  share: { read: part, code: "share" },
   lengths: { read: lengths, code: "lengths" },
   list: { read: list, code: "list", plain: true },
   rules: { read: rules, code: "rules", plain: true },
@@ -52,6 +59,17 @@ const KIND = {
 
 /** Every input of every panel, and how its text is read. */
 export const PANEL_INPUTS = {
+  traffic: {
+    prompt: KIND.lengths,
+    output: KIND.lengths,
+    arrival_rate: KIND.decimal,
+    tokens_per_second: KIND.decimal,
+    seconds_per_request: KIND.decimal,
+    prefill_tokens_per_second: KIND.decimal,
+    odds: KIND.share,
+    common_prefix: KIND.count,
+    context: KIND.count,
+  },
   speed: {
     price: KIND.decimal,
     prompt_tokens: KIND.count,

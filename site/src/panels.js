@@ -34,6 +34,7 @@ export const panelState = (open) => ({
  *   id: string,
  *   subject: (app: object) => object|null,
  *   long?: boolean,
+ *   restoresFile?: boolean,
  *   known?: (subject: object) => object|null,
  *   answer: (subject: object, tools: {call: (method: string, params: object, how?: object) => Promise<object>,
  *     show: (partial: object|null, progress: number, phase?: string) => void}) => Promise<object>,
@@ -56,6 +57,18 @@ export function createPanels(app, { call, callLong, render, panels }) {
     Object.assign(state, { partial: null, running: false });
   }
 
+  /** A file that can't be read gives way to what was there before it. */
+  function refuse({ id, restoresFile = false }, { file = null }, error) {
+    const state = app.panels[id];
+    if (!restoresFile || file === null || error.params?.file !== file.name) {
+      state.error = error;
+      return;
+    }
+    const before = state.found?.subject.file ?? null;
+    app.panelFiles = { ...app.panelFiles, [id]: before === file ? null : before };
+    app.panelRefused = { ...app.panelRefused, [id]: error };
+  }
+
   function start(panel, subject) {
     const state = app.panels[panel.id];
     const controller = new AbortController();
@@ -74,7 +87,7 @@ export function createPanels(app, { call, callLong, render, panels }) {
       try {
         const answer = await panel.answer(subject, tools);
         if (!current()) return;
-        if (answer.error) state.error = answer.error;
+        if (answer.error) refuse(panel, subject, answer.error);
         else {
           state.found = { subject, answer };
           answers.get(panel.id).set(subject, answer);

@@ -7,7 +7,8 @@ import { changeTexts, figureText, shortcutText, sources } from "../levertexts.js
 import { patchOf } from "../levers.js";
 import { errorText } from "../messages.js";
 import { figure, isOld, panel, panelError } from "./panel.js";
-import { ENDLESS, ICONS, explanation, verdictKind } from "./verdict.js";
+import { undo } from "./undo.js";
+import { ENDLESS, ICONS } from "./verdict.js";
 
 const ID = "levers";
 
@@ -15,7 +16,7 @@ const ID = "levers";
 export function shownLevers(app) {
   const { found, partial } = app.panels[ID];
   const { asked } = app;
-  const same = found && ["model", "model_text", "gpu"].every((field) => found.subject[field] === asked[field]);
+  const same = found && ["model", "model_text", "gpu"].every((field) => found.subject.scenario[field] === asked[field]);
   return same ? found : partial;
 }
 
@@ -227,26 +228,6 @@ function chart(app, plan, levers) {
   });
 }
 
-/** The lever pulled last, what came of it, and the way back. */
-function undo(app, actions) {
-  const { t, undoable, plan } = app;
-  if (undoable === null) return nothing;
-  const lever = t(`lever.${undoable.lever}`);
-  return html`<div class="undo">
-    <p>
-      ${t("levers.applied", { lever })}
-      ${
-        plan === null || !app.planCurrent || app.behind
-          ? nothing
-          : html`<strong>${t(`verdict.${verdictKind(plan)}`)}</strong> <span class="undo-why">${explanation(app, plan)}</span>`
-      }
-    </p>
-    <button type="button" class="button" id="levers-undo" aria-label=${t("levers.undo_named", { lever })} @click=${() => actions.undoLever()}>
-      ${t("levers.undo")}
-    </button>
-  </div>`;
-}
-
 /** The levers, or why there are none to show. */
 function content(app, actions) {
   const { t, plan: current } = app;
@@ -282,5 +263,5 @@ export function levers(app, actions) {
   const { t, plan, asked } = app;
   if (!asked.gpu) return nothing;
   const kind = plan === null || plan.error ? "open" : plan.verdict;
-  return panel(app, actions, { id: ID, heading: t(`levers.heading_${kind}`), body: () => html`${undo(app, actions)}${content(app, actions)}` });
+  return panel(app, actions, { id: ID, heading: t(`levers.heading_${kind}`), body: () => html`${undo(app, actions, ID)}${content(app, actions)}` });
 }

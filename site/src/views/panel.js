@@ -4,6 +4,7 @@ import { html, nothing } from "lit-html";
 import { guard } from "lit-html/directives/guard.js";
 import { saveCsv, savePng, saveSvg } from "../downloads.js";
 import { errorText } from "../messages.js";
+import { isAtField } from "./panelfields.js";
 
 /**
  * A part of the page that opens and closes; what is closed is neither drawn nor computed.
@@ -38,14 +39,18 @@ export function isOld(app, id) {
   return found !== null && (found.subject !== subject || app.behind || app.answer.stale || !app.planCurrent);
 }
 
-/** Why there is no new answer, with a way to ask again; nothing where there is one. */
+/** A figure with its name, and what else is to be said of it. */
+export const fact = (label, value, note = nothing) =>
+  html`<div><dt>${label}</dt><dd><b>${value}</b> ${note === nothing ? nothing : html`<span class="muted">${note}</span>`}</dd></div>`;
+
+/** Why there is no new answer, with a way to ask again; nothing where there is one, or where a field says it. */
 export function panelError(app, actions, id) {
   const {
     t,
     view: { unit },
   } = app;
   const { error } = app.panels[id];
-  if (error === null) return nothing;
+  if (error === null || isAtField(app, id)) return nothing;
   return html`<p class="message error panel-error">
     ${error === "failed" ? t("panel.failed") : errorText(t, error, unit)}
     <button type="button" class="link-button" @click=${() => actions.retryPanel(id)}>${t("panel.retry")}</button>

@@ -7,16 +7,19 @@ import { errorText } from "../messages.js";
 import { PANEL_INPUTS } from "../panelinputs.js";
 import { drops } from "./drops.js";
 
-/** The parameter of the api that an error is about, where it is one of the panel's own. */
-const argumentOf = (error) => (error?.code === "invalid_argument" ? error.params.argument : null);
+const NAMED_BY = { invalid_argument: "argument", missing_field: "field", unsupported_option: "option" };
+
+/** The parameter of the api that an error is about, which may be one of the panel's own. */
+const argumentOf = (error) => error?.params?.[NAMED_BY[error.code]] ?? null;
 
 /** Whether an error stands beside one of a panel's own fields. */
 export function isAtField({ panels }, id) {
   const name = argumentOf(panels[id].error);
-  return name !== null && Object.hasOwn(PANEL_INPUTS[id], name);
+  return name !== null && Object.hasOwn(PANEL_INPUTS[id] ?? {}, name);
 }
 
-const grouped = (value) =>
+/** Tokens for reading: "6909/39551" -> "6,909/39,551". */
+export const grouped = (value) =>
   String(value)
     .split("/")
     .map((part) => (/^\d+$/.test(part) ? integer(Number(part)) : part))
@@ -109,6 +112,7 @@ export function fileInput(app, actions, { id, accept }) {
     view: { unit },
   } = app;
   const file = app.panelFiles[id] ?? null;
+  const refused = app.panelRefused[id] ?? null;
   const { over, leave, drop } = drops(actions, {
     mark: (over) => actions.dragOverPanel(over ? id : null),
     take: (file) => actions.givePanelFile(id, file),
@@ -126,7 +130,8 @@ export function fileInput(app, actions, { id, accept }) {
       class="visually-hidden"
       type="file"
       accept=${accept}
-      aria-describedby="${id}-file-hint"
+      aria-invalid=${String(refused !== null)}
+      aria-describedby="${id}-file-hint ${id}-file-messages"
       @change=${(event) => {
         const [chosen] = event.target.files;
         if (chosen) actions.givePanelFile(id, chosen);
@@ -144,6 +149,9 @@ export function fileInput(app, actions, { id, accept }) {
               </button>`
       }
     </span>
+    <div id="${id}-file-messages" class="messages">
+      ${refused === null ? nothing : html`<p class="message error">${errorText(t, refused, unit)}</p>`}
+    </div>
   </div>`;
 }
 

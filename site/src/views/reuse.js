@@ -4,7 +4,7 @@ import { html, nothing } from "lit-html";
 import { bytesText, duration, integer, percent, quantity } from "../format.js";
 import { warningText } from "../messages.js";
 import { POLICIES, ROUTINGS } from "../reuse.js";
-import { isOld, panel, panelError } from "./panel.js";
+import { fact, isOld, panel, panelError } from "./panel.js";
 import { choiceInput, fileInput, isAtField, progressLine, textInput } from "./panelfields.js";
 import { finding, hitCurve, shareText } from "./reusecurve.js";
 
@@ -12,9 +12,6 @@ const ID = "reuse";
 const ACCEPT = ".jsonl,.json,.ndjson,.gz,application/gzip";
 /** What stands behind "Cache and replicas". */
 const SETTINGS = ["policy", "retention", "replicas", "routing", "block_tokens", "tokens_per_second", "warmup", "budgets_gib"];
-
-const fact = (label, value, note = nothing) =>
-  html`<div><dt>${label}</dt><dd><b>${value}</b> ${note === nothing ? nothing : html`<span class="muted">${note}</span>`}</dd></div>`;
 
 // What is asked ------------------------------------------------------------
 
@@ -217,7 +214,7 @@ function content(app, actions) {
   const { error, stopped } = app.panels[ID];
   const waiting = there === null && error === null && !stopped;
   return html`<p>${t("reuse.lead")}</p>
-    ${inputs(app, actions, there?.answer ?? null)} ${isAtField(app, ID) ? nothing : panelError(app, actions, ID)}
+    ${inputs(app, actions, there?.answer ?? null)} ${panelError(app, actions, ID)}
     ${progressLine(app, actions, ID)}
     ${waiting ? html`<p class="muted panel-room">${t("reuse.waiting")}</p>` : nothing}
     ${there === null ? nothing : results(app, there)}`;

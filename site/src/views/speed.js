@@ -5,13 +5,10 @@ import { powers } from "../charts.js";
 import { bytesText, dollars, duration, exactInteger, integer, quantity, shortTokens } from "../format.js";
 import { lineChart } from "../linechart.js";
 import { warningText } from "../messages.js";
-import { figure, isOld, panel, panelError } from "./panel.js";
+import { fact, figure, isOld, panel, panelError } from "./panel.js";
 import { textInput } from "./panelfields.js";
 
 const ID = "speed";
-
-const fact = (label, value, note = nothing) =>
-  html`<div><dt>${label}</dt><dd><b>${value}</b> ${note === nothing ? nothing : html`<span class="muted">${note}</span>`}</dd></div>`;
 
 function facts(app, found) {
   const {

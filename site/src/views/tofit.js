@@ -7,9 +7,9 @@ import { isOld } from "./panel.js";
 
 const LIFTED = 3;
 
-function applied(app, actions, { lever }) {
+function applied(app, actions, undoable) {
   const { t } = app;
-  const name = t(`lever.${lever}`);
+  const name = t(undoable.name);
   return html`<p class="to-fit" id="to-fit">
     <span>${t("levers.applied", { lever: name })}</span>
     <button
