@@ -79,10 +79,13 @@ export function percent(ratio) {
   return `${value >= 99.95 || value === 0 ? Math.round(value) : value.toFixed(1)}%`;
 }
 
-/** A share that may be tiny, such as odds: "4.5%", "1%", "0.042%", "<0.0001%". */
+/** A share as somebody states it: "1%", "0.5%". */
+export const statedShare = (ratio) => `${quantity(ratio * 100)}%`;
+
+/** A share that may be tiny, such as odds: "4.5%", "0.042%", "<0.0001%". */
 export function share(ratio) {
   if (ratio > 0 && ratio < 1e-6) return "<0.0001%";
-  return ratio < 0.01 ? `${quantity(ratio * 100)}%` : percent(ratio).replace(".0%", "%");
+  return ratio < 0.01 ? statedShare(ratio) : percent(ratio);
 }
 
 /** A growth factor for reading: 127.99 -> "128", 3.337 -> "3.34". */

@@ -2,7 +2,7 @@
 
 import { html, nothing } from "lit-html";
 import { live } from "lit-html/directives/live.js";
-import { bytesText, duration, exactInteger, integer, quantity, share } from "../format.js";
+import { bytesText, duration, exactInteger, integer, quantity, share, statedShare } from "../format.js";
 import { engineName, warningText } from "../messages.js";
 import { assumed } from "../traffic.js";
 import { useChart } from "../usechart.js";
@@ -109,7 +109,7 @@ function facts(app, found) {
   const used = (name) => fact(t(`traffic.use_${name}`), bytesText(use[name].estimate, unit), ofPool(name));
   return html`<dl class="panel-facts">
     ${fact(t("traffic.overflow"), share(overflow.estimate), between(t, overflow, share))}
-    ${fact(t("traffic.most_rate", { odds: share(found.odds) }), t("traffic.rate", { rate: rate(most.estimate) }), between(t, most, rate))}
+    ${fact(t("traffic.most_rate", { odds: statedShare(found.odds) }), t("traffic.rate", { rate: rate(most.estimate) }), between(t, most, rate))}
     ${fact(t("traffic.pool"), bytesText(found.pool, unit))}
     ${used("p50")} ${used("p95")} ${used("p99")}
     ${fact(t("traffic.in_flight"), quantity(flight.mean), quantiles(flight))}
@@ -126,7 +126,7 @@ function finding(app, found) {
   return t(overflow.high < NEVER ? "traffic.finding_never" : "traffic.finding", {
     rate: rate(found.arrival_rate),
     overflow: share(overflow.estimate),
-    odds: share(found.odds),
+    odds: statedShare(found.odds),
     most: rate(most.estimate),
   });
 }
@@ -224,6 +224,7 @@ function answered(app, actions, answer) {
     ${answer.warnings.map((warning) => html`<p class="message warning">${warningText(t, warning, unit)}</p>`)}
     ${answer.replicas > 1 ? html`<p class="hint">${t("traffic.replicas", { count: integer(answer.replicas) })}</p>` : nothing}
     ${chart(app, answer)} ${facts(app, answer)} ${setting(app, actions, answer, old)} ${method(app, answer)}
+    <p class="visually-hidden" role="status">${old ? nothing : finding(app, answer)}</p>
   </div>`;
 }
 
