@@ -64,6 +64,8 @@ def rows_of(lines: Lines) -> Iterator[Row]:
 def _rows(lines: Lines) -> Iterator[Row]:
     columns: dict[str, int] | None = None
     for number, raw in lines:
+        if b"\0" in raw:
+            raise bad(lines, number, "it", "binary or UTF-16", "text in UTF-8")
         text = raw.decode("utf-8", "replace").strip().removeprefix("\ufeff")
         if not text:
             continue

@@ -6,7 +6,12 @@ const REMEMBERED = 20;
 
 /** Called after the rendering that the caller has asked for. */
 const focusSoon = (...ids) =>
-  queueMicrotask(() => ids.map((id) => document.getElementById(id)).find((node) => node !== null)?.focus());
+  queueMicrotask(() =>
+    ids
+      .map((id) => document.getElementById(id))
+      .find((node) => node !== null && !node.disabled)
+      ?.focus(),
+  );
 
 export function createLeverActions(app, { render, ask, commit, say, packConfig, change }) {
   return {

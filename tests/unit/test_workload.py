@@ -536,6 +536,15 @@ def test_a_bad_line_is_named(text: str, line: int, where: str) -> None:
     assert error["params"]["where"] == where
 
 
+def test_what_is_not_utf_8_is_said() -> None:
+    wide = [in_memory(AZURE.encode("utf-16"), "wide.csv")]
+    params = {k: v for k, v in TRAFFIC.items() if k not in ("prompt", "output")}
+    error = api.call("workload", params, wide)["error"]
+    assert error["code"] == "invalid_trace"
+    assert error["params"]["line"] == 1
+    assert error["params"]["expected"] == "text in UTF-8"
+
+
 def test_cut_off_gzip_and_empty_files_are_errors() -> None:
     packed = gzip.compress(b'{"input_length": 6758, "output_length": 500}\n' * 999)
     cut = [in_memory(packed[:-20], "t.gz")]
