@@ -322,7 +322,7 @@ class TestFiles:
         visit(live, FOUR)
         choose(live, "chat.jsonl", MOONCAKE)
         said = live.locator("#traffic-arrival_rate-messages")
-        expect(said).to_contain_text("arrival_rate", timeout=LIMIT)
+        expect(said).to_have_text("Needed and not given: Requests/s.", timeout=LIMIT)
         live.locator("#traffic-arrival_rate").fill("1")
         found = answered(FOUR, ("chat.jsonl", MOONCAKE), tokens_per_second=30,
                          arrival_rate=1)  # fmt: skip

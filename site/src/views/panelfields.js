@@ -34,7 +34,10 @@ function messagesOf(app, { id, name }) {
   const refused = app.panels[id].error;
   const lines = [];
   if (entry?.error) lines.push(t(`entry.${entry.error.code}`));
-  else if (argumentOf(refused) === name) lines.push(errorText(t, refused, unit));
+  else if (argumentOf(refused) === name) {
+    const missing = refused.code === "missing_field";
+    lines.push(missing ? t("inputs.missing", { field: t(`${id}.field_${name}`) }) : errorText(t, refused, unit));
+  }
   return lines;
 }
 
