@@ -179,8 +179,15 @@ function hover({ rows, unit, labels }) {
       `${labels.logical} ${bytesText(total, unit)}`,
       ...(allocated === undefined ? [] : [`${labels.allocated} ${bytesText(allocated, unit)}`]),
     ].join("\n");
-  const options = { x: "tokens", y: "total", className: "chart-tip", fontSize: 13, title };
-  return [tip(rows, pointerX({ ...options, fill: "var(--surface)", stroke: "var(--line-strong)" }))];
+  return [tipOf(rows, { x: "tokens", y: "total", title })];
+}
+
+/** What hovering tells of the row at hand; drawn anew with each move, so it must not name itself as `bare` undoes it. */
+export function tipOf(rows, options) {
+  const drawn = { className: "chart-tip", fontSize: 13, fill: "var(--surface)", stroke: "var(--line-strong)" };
+  const mark = tip(rows, pointerX({ ...options, ...drawn }));
+  mark.ariaLabel = null;
+  return mark;
 }
 
 const allocates = (rows) => rows.some(({ allocated }) => allocated !== undefined);

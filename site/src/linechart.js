@@ -1,7 +1,7 @@
 /** One line over another quantity, with the point where one stands. */
 
-import { areaY, axisX, axisY, dot, gridY, lineY, plot, pointerX, ruleX, ruleY, text, tip } from "@observablehq/plot";
-import { bare } from "./charts.js";
+import { areaY, axisX, axisY, dot, gridY, lineY, plot, ruleX, ruleY, text } from "@observablehq/plot";
+import { bare, tipOf } from "./charts.js";
 
 /**
  * @param {object} options
@@ -94,18 +94,7 @@ export function lineChart({ rows, x, y, present = null, rules = [], levels = [],
               ...clear,
             }),
           ]),
-      tip(
-        rows,
-        pointerX({
-          x: "x",
-          y: "y",
-          className: "chart-tip",
-          fontSize: 13,
-          title,
-          fill: "var(--surface)",
-          stroke: "var(--line-strong)",
-        }),
-      ),
+      tipOf(rows, { x: "x", y: "y", title }),
     ],
   });
   return bare(chart, labelledBy);

@@ -1,7 +1,7 @@
 /** How full the pool is, as shares of the time, with its edge and what lies beyond. */
 
-import { axisX, axisY, gridY, plot, pointerX, rectY, ruleX, text, tip } from "@observablehq/plot";
-import { bare, byteTicks } from "./charts.js";
+import { axisX, axisY, gridY, plot, rectY, ruleX, text } from "@observablehq/plot";
+import { bare, byteTicks, tipOf } from "./charts.js";
 import { bytesText, percent } from "./format.js";
 
 /** How many times the use shown a pool may be for its edge still to be drawn. */
@@ -109,19 +109,7 @@ export function useChart({ bins, edge, marks, title, axis, width, unit, labelled
         fill: "currentColor",
         dy: -LABEL * (rows.length + 1) - 2,
       }),
-      tip(
-        bins,
-        pointerX({
-          x1: "from",
-          x2: "use",
-          y: "probability",
-          className: "chart-tip",
-          fontSize: 13,
-          title,
-          fill: "var(--surface)",
-          stroke: "var(--line-strong)",
-        }),
-      ),
+      tipOf(bins, { x1: "from", x2: "use", y: "probability", title }),
     ],
   });
   return bare(chart, labelledBy);

@@ -347,8 +347,7 @@ class TestFiles:
     def test_a_bad_one_names_the_line_and_gives_way(
         self, live: Page, name: str, content: bytes, says: str
     ) -> None:
-        if "traffic.arrival_rate=5" not in live.evaluate("location.hash"):
-            visit(live, FOUR, **given(arrival_rate=5))
+        visit(live, FOUR, **given(arrival_rate=5))
         choose(live, "azure.csv", AZURE)
         found = answered(FOUR, ("azure.csv", AZURE), tokens_per_second=30,
                          arrival_rate=5)  # fmt: skip
@@ -374,8 +373,9 @@ class TestWaiting:
             b"ContextTokens,GeneratedTokens\n" + b"1000,100\n2000,50\n" * 400_000
         )
         live.locator("#traffic-file").set_input_files(large)
-        bar = live.locator("#traffic .panel-progress progress")
-        expect(bar).to_have_js_property("value", 1, timeout=LIMIT)
+        live.wait_for_function(
+            "document.querySelector('#traffic progress')?.value > 0", timeout=LIMIT
+        )
         live.locator("#traffic-stop").click()
         expect(live.locator("#traffic .panel-progress")).to_contain_text("Stopped")
         expect(live.locator("#status")).to_have_text("Stopped.")
@@ -556,6 +556,8 @@ class TestEverywhere:
         )
         live.locator("#traffic-set-context-p95").click()
         expect(current(live)).to_have_count(1, timeout=LIMIT)
+        live.locator("#traffic-chart svg.chart").hover()
+        expect(live.locator("#traffic-chart .chart-tip text")).to_have_count(1)
         assert violations(live) == []
         live.set_viewport_size({"width": 360, "height": 740})
         live.wait_for_timeout(300)
