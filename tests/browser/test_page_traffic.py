@@ -373,9 +373,8 @@ class TestWaiting:
             b"ContextTokens,GeneratedTokens\n" + b"1000,100\n2000,50\n" * 400_000
         )
         live.locator("#traffic-file").set_input_files(large)
-        live.wait_for_function(
-            "document.querySelector('#traffic progress')?.value > 0", timeout=LIMIT
-        )
+        share = live.locator("#traffic .panel-progress span")
+        expect(share).to_have_text(re.compile(r"^\s*[1-9]\d*%"), timeout=LIMIT)
         live.locator("#traffic-stop").click()
         expect(live.locator("#traffic .panel-progress")).to_contain_text("Stopped")
         expect(live.locator("#status")).to_have_text("Stopped.")
