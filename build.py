@@ -56,7 +56,8 @@ def check(_: argparse.Namespace) -> int:
 def test(arguments: argparse.Namespace) -> int:
     build(arguments)
     environment = {**os.environ, "KVCORE_CHROMIUM": str(tools.chromium())}
-    workers = ["--numprocesses", "auto", "--dist", "worksteal"]
+    # One more than cores: a page in a browser waits for a third of a test's time.
+    workers = ["--numprocesses", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
     command = [PYTHON, "-m", "pytest", *workers, *arguments.pytest]
     return subprocess.run(command, check=False, cwd=ROOT, env=environment).returncode
 
