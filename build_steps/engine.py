@@ -26,6 +26,7 @@ from build_steps.tools import ROOT, SITE, BuildError, run, say
 PYODIDE = SITE / "node_modules" / "pyodide"
 ESBUILD = SITE / "node_modules" / ".bin" / "esbuild"
 STOCK_STDLIB = PYODIDE / "python_stdlib.zip"
+WASM = PYODIDE / "pyodide.asm.wasm"
 RUN_IN_PYODIDE = SITE / "tools" / "pyodide.mjs"
 COMPILE_STDLIB = SITE / "tools" / "compile_stdlib.py"
 COMPRESS = SITE / "tools" / "compress.mjs"
@@ -161,7 +162,7 @@ def payloads(kvcore_wheel: bytes) -> dict[str, str]:
     """The parts of the engine by name, each as base64 of gzip."""
     parts = {
         "worker": worker(),
-        "wasm": (PYODIDE / "pyodide.asm.wasm").read_bytes(),
+        "wasm": WASM.read_bytes(),
         "stdlib": stdlib(),
         "kvcore": kvcore_wheel,
     }
@@ -172,11 +173,7 @@ def payloads(kvcore_wheel: bytes) -> dict[str, str]:
 
 def gzipped(parts: Mapping[str, bytes]) -> dict[str, bytes]:
     """Every part compressed with gzip; those seen before come from the cache."""
-    tool = COMPRESS.read_bytes() + ZOPFLI.read_bytes()
-    targets = {
-        name: cache_file("gzip", {"tool": tool, "data": data})
-        for name, data in parts.items()
-    }
+    targets = {name: gzip_file(data) for name, data in parts.items()}
     missing = {name for name, target in targets.items() if not target.is_file()}
     if missing:
         say(f"Compressing the engine's parts ({', '.join(sorted(missing))}) ...")
@@ -187,6 +184,12 @@ def gzipped(parts: Mapping[str, bytes]) -> dict[str, bytes]:
             for name in missing:
                 store(targets[name], Path(scratch, f"{name}.gz").read_bytes())
     return {name: target.read_bytes() for name, target in targets.items()}
+
+
+def gzip_file(data: bytes) -> Path:
+    """Where these bytes are kept once they are compressed."""
+    tool = COMPRESS.read_bytes() + ZOPFLI.read_bytes()
+    return cache_file("gzip", {"tool": tool, "data": data})
 
 
 def micropip_wheel() -> Path:
