@@ -66,19 +66,15 @@ class TestTripwire:
 
 
 class TestServed:
-    def test_at_the_root(self, page: Page) -> None:
-        expect_live(page, ODD_TOKENS, DEFAULT_MODEL)
-
     def test_under_a_path(self, open_page: OpenPage, deep_site: str) -> None:
         expect_live(open_page(deep_site), ODD_TOKENS, DEFAULT_MODEL)
 
-    def test_one_request_is_all(self, page: Page, watch: Watch, site: str) -> None:
+    def test_one_request_is_all_and_nothing_is_stored_but_preferences(
+        self, page: Page, watch: Watch, site: str
+    ) -> None:
         expect_live(page, ODD_TOKENS, DEFAULT_MODEL)
         outside = [url for url in watch.requests if not url.startswith("data:")]
         assert outside == [site]
-
-    def test_stores_nothing_but_preferences(self, page: Page) -> None:
-        expect_live(page, ODD_TOKENS, DEFAULT_MODEL)
         assert page.context.cookies() == []
         stored = page.evaluate("Object.keys(localStorage)")
         assert {key for key in stored if not re.search("theme|lang", key)} == set()
