@@ -425,6 +425,7 @@ class TestBadTraces:
         expect(error).to_contain_text(name, timeout=START_LIMIT)
         expect(error).to_contain_text(says)
         assert caption(live).inner_text() == before
+        expect(live.locator("#reuse-answer")).to_have_attribute("aria-busy", "false")
         expect(live.locator(".reuse-standing")).to_have_text(
             "For what was asked before."
         )

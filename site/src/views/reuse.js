@@ -198,8 +198,9 @@ function results(app, { answer, old }) {
     t,
     view: { unit },
   } = app;
-  const { running } = app.panels[ID];
-  return html`<div class="panel-answer ${old ? "old" : ""}" id="reuse-answer" aria-busy=${String(old || running)}>
+  const { running, error, stopped } = app.panels[ID];
+  const busy = running || (old && error === null && !stopped);
+  return html`<div class="panel-answer ${old ? "old" : ""}" id="reuse-answer" aria-busy=${String(busy)}>
     ${standing(app, answer, old)}
     ${answer.warnings.map((warning) => html`<p class="message warning">${warningText(t, warning, unit)}</p>`)}
     ${hitCurve(app, answer)} ${facts(app, answer)} ${budgets(app, answer)} ${spread(app, answer)} ${statistics(app, answer)}

@@ -64,16 +64,17 @@ function draw(app, answer, rows, labelledBy) {
     chartWidth: width,
   } = app;
   const [first, last] = [rows[0].x / BEFORE, rows.at(-1).x * BEYOND];
-  const base = unit === "gb" ? 10 : 2;
+  // Doublings read as well in GB as in GiB.
+  const one = unit === "gb" ? 1e9 : 2 ** 30;
   const size = (bytes) => bytesText(bytes, unit).replace(/\.0+ /, " ");
   return lineChart({
     // From the last size on nothing more is found.
     rows: [...rows, { ...rows.at(-1), x: last }],
     x: {
       type: "log",
-      base,
+      base: 2,
       domain: [first, last],
-      ticks: powers(base, first, last, width < 520 ? 5 : 10),
+      ticks: powers(2, first / one, last / one, width < 520 ? 5 : 10).map((tick) => tick * one),
       tickFormat: size,
       label: t("reuse.column_budget_bytes"),
     },
