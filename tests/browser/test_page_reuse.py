@@ -495,6 +495,16 @@ class TestEverywhere:
         words = KOREAN if lang == "ko" else ENGLISH
         expect(live.locator("#reuse-heading")).to_have_text(words["reuse.heading"])
 
+    def test_one_replica_is_no_number_of_them(self, live: Page) -> None:
+        """Korean has no plural that would tell one from more."""
+        visit(live, OPENING_PLAN, lang="ko")
+        drop(live, "turns.jsonl", lines(TURNS))
+        place = KOREAN["reuse.place"]
+        expect(caption(live)).to_have_text(
+            re.compile(f"^{place} "), timeout=START_LIMIT
+        )
+        visit(live, OPENING_PLAN, lang="en")
+
     def test_a_frame_of_the_whole(self, open_page: OpenPage, site: str) -> None:
         page = open_page(
             f"{site}#v=1&embed=1&view=full&tokens=4099&gpu=h100-sxm&gpus=8"

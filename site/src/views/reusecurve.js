@@ -33,7 +33,7 @@ export function finding(app, answer) {
   return t(pool.budget_bytes >= near.budget_bytes ? "reuse.finding_enough" : "reuse.finding", {
     ...params,
     pool: bytesText(pool.budget_bytes, unit),
-    place: t.count("reuse.place", replicas, { count: integer(replicas) }),
+    place: replicas === 1 ? t("reuse.place") : t("reuse.place_each", { count: integer(replicas) }),
     rate: percent(pool.hit_rate),
   });
 }
