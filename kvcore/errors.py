@@ -327,6 +327,10 @@ def error_codes() -> tuple[str, ...]:
 
 
 WARNINGS: Final[Mapping[str, str]] = {
+    "cache_on_host": (
+        "The caches, {bytes} bytes in all, lie in host memory: the GPU holds none, and "
+        "whether the host has room is not known here."
+    ),
     "beyond_trained_context": (
         "{tokens} tokens is beyond the trained context of {max_context}."
     ),

@@ -19,6 +19,8 @@ REASONS: Final[Mapping[str, str]] = {
     "no_draft_model": "the draft is part of the model",
     "no_engine": "say --engine",
     "no_engine_rule": "no engine's rule is known here",
+    "memory_is_shared": "GPU and host share one memory",
+    "running_stays_on_gpu": "what runs is read on the GPU alone",
     "no_heads": "no layer keeps keys of every token",
     "no_native_arithmetic": "this GPU has no arithmetic for the format",
     "no_paged_engine": "no paged engine is known for this device",

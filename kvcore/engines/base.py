@@ -94,6 +94,19 @@ class RankMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostMemory:
+    """What an engine can do with the host's memory, by which of its options.
+
+    `value` puts the caches of running requests there, off the GPU. None: the option
+    keeps only what they leave behind, for reuse or until they run again.
+    """
+
+    option: str
+    value: bool | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolGroup:
     """Layers that share pages of one size: what one request of full length takes."""
 
@@ -146,6 +159,9 @@ class Engine(ABC):
     """Whether it keeps captured CUDA graphs in memory."""
     pages_cache: ClassVar[bool] = False
     """Whether requests take blocks as they grow, not all they may need at once."""
+
+    host_memory: ClassVar[HostMemory | None] = None
+    """What it can keep in the host's memory, where that is known."""
 
     @abstractmethod
     def allocate(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kvcore.engines.base import Settings
-from kvcore.engines.llama_cpp import LlamaCpp, flag_of, integer_of, text_of
+from kvcore.engines.base import HostMemory, Settings
+from kvcore.engines.llama_cpp import ON_HOST, LlamaCpp
 from kvcore.engines.llama_cpp.context import AUTO_SLOTS, Launch
+from kvcore.engines.llama_cpp.options import flag_of, integer_of, text_of
 from kvcore.engines.llama_cpp.types import COMMAND_LINE
 from kvcore.engines.options import Option
 from kvcore.model import Model
@@ -32,8 +33,13 @@ class LMStudio(LlamaCpp):
         Option(name="unifiedKvCache", kind="flag", default=True),
         Option(name="evalBatchSize", kind="integer", minimum=1),
         Option(name="flashAttention", kind="flag"),
+        Option(name="offloadKVCacheToGpu", kind="flag", default=True),
         Option(name="llamaKCacheQuantizationType", kind="choice", choices=COMMAND_LINE),
         Option(name="llamaVCacheQuantizationType", kind="choice", choices=COMMAND_LINE),
+    )
+
+    host_memory: ClassVar[HostMemory | None] = HostMemory(
+        option="offloadKVCacheToGpu", value=False, source=ON_HOST
     )
 
     def launch(self, model: Model, settings: Settings, sequences: int) -> Launch:
@@ -49,6 +55,7 @@ class LMStudio(LlamaCpp):
             flash_attn="auto" if flash is None else "on" if flash else "off",
             type_k=text_of(settings, "llamaKCacheQuantizationType"),
             type_v=text_of(settings, "llamaVCacheQuantizationType"),
+            cache_on_host=flag_of(settings, "offloadKVCacheToGpu") is False,
         )
 
     def batched_tokens(self, settings: Settings) -> int:

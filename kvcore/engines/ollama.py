@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from kvcore.engines.base import Settings
-from kvcore.engines.llama_cpp import LlamaCpp, flag_of, integer_of, text_of
+from kvcore.engines.base import HostMemory, Settings
+from kvcore.engines.llama_cpp import LlamaCpp
 from kvcore.engines.llama_cpp.arch import architecture_of
 from kvcore.engines.llama_cpp.context import Launch
+from kvcore.engines.llama_cpp.options import flag_of, integer_of, text_of
 from kvcore.engines.options import Option
 from kvcore.errors import UnsupportedOption
 from kvcore.model import Model
@@ -45,6 +46,9 @@ class Ollama(LlamaCpp):
         Option(name="kv_cache_type", kind="choice", choices=("f16", "q8_0", "q4_0")),
         Option(name="flash_attention", kind="flag"),
     )
+
+    host_memory: ClassVar[HostMemory | None] = None
+    """It starts the runner without the option (llm/server.go)."""
 
     def launch(self, model: Model, settings: Settings, sequences: int) -> Launch:
         parallel = integer_of(settings, "num_parallel")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from kvcore.levers import cache, layout, lengths, models
+from kvcore.levers import cache, host, layout, lengths, models
 from kvcore.levers.shortcuts import shortcuts
 from kvcore.levers.start import Json, Planned, Row, Start, start_of
 from kvcore.listing import notices_json
@@ -69,7 +69,7 @@ LEVERS: Final = (
         "smaller_model", models.smaller_model, "other_model", "kvcore's catalog"
     ),
     Lever("more_gpus", layout.more_gpus, "cost", "a plan on that many"),
-    Lever("host_offload", layout.host_offload, "slow_transfers", EXACT),
+    Lever("host_offload", host.host_offload, "slow_transfers", EXACT),
     Lever("fewer_requests", lengths.fewer_requests, "waiting", "others wait"),
 )
 """Every lever in the order to pull them."""
@@ -128,7 +128,7 @@ def row_json(start: Start, order: int, lever: Lever, row: Row) -> Json:
         **numbers_json(start.now, row.planned),
         "figures": dict(row.figures),
         "risk": lever.risk,
-        "source": lever.source,
+        "source": row.source or lever.source,
         "error": None if row.error is None else row.error.to_json(),
     }
 

@@ -1,4 +1,4 @@
-"""Levers on GPUs: how ranks share the cache, more of them, and host memory."""
+"""Levers on GPUs: how ranks share the cache, and more of them."""
 
 from __future__ import annotations
 
@@ -119,19 +119,3 @@ def sized(start: Start, *, tp: int = 0, pp: int = 0, dp: int = 0) -> Change:
         "dp": dp or sizes.dp,
         "dcp": None,
     }
-
-
-def host_offload(start: Start) -> Row:
-    """What would live in host memory. How engines move it is not computed here."""
-    over = start.now.plan.needed_bytes - start.now.plan.rank.pool_bytes
-    if over <= 0:
-        return Row(lever="host_offload", reason="already_fits")
-    return Row(
-        lever="host_offload",
-        reason="no_engine_rule",
-        figures={
-            "over_bytes": over,
-            "over_bytes_all_gpus": over * start.scenario.sizes.gpus,
-            "weights_short_bytes": start.now.plan.rank.short_bytes,
-        },
-    )

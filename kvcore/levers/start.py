@@ -63,6 +63,8 @@ class Row:
     reason: str | None = None
     error: KvcoreError | None = None
     figures: Mapping[str, object] = field(default_factory=dict)
+    source: str | None = None
+    """Whose word it is here, where that is not the lever's own source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

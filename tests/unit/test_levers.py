@@ -6,7 +6,7 @@ Cache figures are exact where the pool is given. G is 2**30.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -538,15 +538,82 @@ def test_dropping_a_draft_takes_its_settings_along() -> None:
     assert found["change"] == {"draft": None, "engine_options": {"max_num_seqs": 64}}
 
 
-def test_host_memory_would_hold_what_is_over() -> None:
-    found = row("host_offload", **SEVENTY)
-    over = (8 * 8192 + 1) * BLOCK - POOL
-    assert found["reason"] == "no_engine_rule"
-    assert found["figures"] == {
-        "over_bytes": over,
-        "over_bytes_all_gpus": 8 * over,
-        "weights_short_bytes": 0,
-    }
+@pytest.mark.parametrize(
+    ("engine", "option"),
+    [
+        ("vllm", "kv_offloading_size"),
+        ("sglang", "hicache_ratio"),
+        ("tensorrt_llm", "host_cache_size"),
+    ],
+)
+def test_what_runs_stays_on_the_gpu_whatever_the_host_keeps(
+    engine: str, option: str
+) -> None:
+    params = {**SEVENTY, "engine": engine, "concurrency": 9}
+    plan = ask("plan", **params)
+    found = row("host_offload", **params)
+    assert found["reason"] == "running_stays_on_gpu"
+    for number in ("verdict", "max_requests", "max_context"):
+        assert found[number] == plan[number]
+    assert (found["saved_bytes"], found["change"]) == (0, {})
+    assert found["figures"]["option"] == option
+    assert engine.partition("_")[0] in found["source"].lower().replace("-", "")
+    # A token takes 320 KiB on the eight ranks together.
+    assert found["figures"]["host_tokens_per_gib"] == G // 327_680
+    if engine == "vllm":
+        over = (9 * 8192 + 1) * BLOCK - POOL
+        assert found["figures"]["over_bytes"] == over
+        assert found["figures"]["over_bytes_all_gpus"] == 8 * over
+
+
+ON_A_3090: Final = {
+    "model": "llama-3.1-8b",
+    "gpu": "rtx-3090",
+    "weight_bytes": 8 * G,
+    "context": 32768,
+    "concurrency": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "change"),
+    [
+        ("llama_cpp", {"n_ubatch": 256, "no_kv_offload": True}),
+        ("lm_studio", {"evalBatchSize": 256, "offloadKVCacheToGpu": False}),
+    ],
+)
+def test_llama_cpp_runs_from_host_memory(
+    engine: str, change: dict[str, object]
+) -> None:
+    """Eight requests of 4 GiB each: too much beside 8 GiB of weights, not without."""
+    kept = dict(list(change.items())[:1])
+    params = {**ON_A_3090, "engine": engine, "engine_options": kept}
+    assert ask("plan", **params)["verdict"] == "does_not_fit"
+    found = row("host_offload", **params)
+    assert found["reason"] is None
+    assert found["change"] == {"engine_options": change}
+    assert (found["verdict"], found["used_bytes"]) == ("fits", 0)
+    assert found["figures"]["host_bytes"] == 32 * G
+    check_rows(params)
+    there = {**params, "engine_options": change}
+    assert row("host_offload", **there)["reason"] == "already_on"
+
+
+@pytest.mark.parametrize(
+    ("engine", "gpu", "reason"),
+    [
+        ("mlx", "m3-pro-36gb", "memory_is_shared"),
+        ("llama_cpp", "m3-pro-36gb", "memory_is_shared"),
+        ("ollama", "rtx-3090", "no_engine_rule"),
+        ("transformers", "rtx-3090", "no_engine_rule"),
+        (None, "rtx-3090", "no_engine"),
+    ],
+)
+def test_host_memory_is_no_use_everywhere(
+    engine: str | None, gpu: str, reason: str
+) -> None:
+    params = {**ON_A_3090, "gpu": gpu, "engine": engine, "context": 131_072}
+    assert row("host_offload", **{**params, "concurrency": 100})["reason"] == reason
 
 
 # Rules of thumb ---------------------------------------------------------------

@@ -15,7 +15,14 @@ from math import gcd
 from typing import ClassVar, Final
 
 from kvcore.cache import CompressedAttention, Heads, LatentAttention
-from kvcore.engines.base import Allocation, Engine, Pool, Settings
+from kvcore.engines.base import (
+    Allocation,
+    Engine,
+    HostMemory,
+    Pool,
+    Settings,
+    no_bytes,
+)
 from kvcore.engines.llama_cpp.arch import architecture_of
 from kvcore.engines.llama_cpp.caches import keeps_keys_only, shape_of
 from kvcore.engines.llama_cpp.context import (
@@ -28,52 +35,28 @@ from kvcore.engines.llama_cpp.context import (
 )
 from kvcore.engines.llama_cpp.lines import log_lines
 from kvcore.engines.llama_cpp.memory import Request, devices, flash_attention, fullest
+from kvcore.engines.llama_cpp.options import OPTIONS, flag_of, integer_of, text_of
 from kvcore.engines.llama_cpp.types import (
     COMMAND_LINE,
-    TYPES,
     GgmlType,
     check_types,
     number_format,
     type_of,
 )
 from kvcore.engines.options import Option
-from kvcore.errors import DoesNotShard, KvcoreError, UnsupportedFormat
+from kvcore.errors import DoesNotShard, KvcoreError, Notice, UnsupportedFormat
 from kvcore.estimate import CacheFormats, Scope
 from kvcore.formats import FORMATS, Role
 from kvcore.model import Model
 
 VERSION: Final = "0c1e570"
 
-_TYPE_NAMES: Final = tuple(TYPES)
-
-CONTEXT_OPTIONS: Final = (
-    Option(
-        name="entry_point",
-        kind="choice",
-        default="cli",
-        choices=("cli", "llama_server", "c_api", "llama_cpp_python"),
-    ),
-    Option(name="n_ctx", kind="integer"),
-    Option(name="n_seq_max", kind="integer", minimum=1),
-    Option(name="n_parallel", kind="integer", minimum=1),
-    Option(name="kv_unified", kind="flag"),
-    Option(name="swa_full", kind="flag"),
-    Option(name="n_batch", kind="integer", default=2048, minimum=1),
-    Option(name="n_ubatch", kind="integer", minimum=1),
-    Option(name="n_rs_seq", kind="integer", default=0),
-)
-
-TYPE_OPTIONS: Final = (
-    Option(name="type_k", kind="choice", choices=_TYPE_NAMES),
-    Option(name="type_v", kind="choice", choices=_TYPE_NAMES),
-    Option(name="type_k_draft", kind="choice", default="f16", choices=COMMAND_LINE),
-    Option(name="type_v_draft", kind="choice", default="f16", choices=COMMAND_LINE),
-    Option(
-        name="flash_attn", kind="choice", default="auto", choices=("on", "off", "auto")
-    ),
-)
-
 DEFAULT_UBATCH: Final = 512
+
+ON_HOST: Final = (
+    "llama.cpp 0c1e570 src/llama-kv-cache.cpp and src/llama-memory-recurrent.cpp: "
+    "buffers of the host unless offloaded"
+)
 
 
 class LlamaCpp(Engine):
@@ -81,8 +64,11 @@ class LlamaCpp(Engine):
 
     id: ClassVar[str] = "llama_cpp"
     versions: ClassVar[tuple[str, ...]] = (VERSION,)
-    options: ClassVar[tuple[Option, ...]] = (*CONTEXT_OPTIONS, *TYPE_OPTIONS)
+    options: ClassVar[tuple[Option, ...]] = OPTIONS
     layers_first: ClassVar[bool] = True
+    host_memory: ClassVar[HostMemory | None] = HostMemory(
+        option="no_kv_offload", value=True, source=ON_HOST
+    )
 
     def launch(self, model: Model, settings: Settings, sequences: int) -> Launch:
         """The settings as llama.cpp is started with them."""
@@ -106,6 +92,7 @@ class LlamaCpp(Engine):
             type_v=text_of(settings, "type_v"),
             type_k_draft=text_of(settings, "type_k_draft") or "f16",
             type_v_draft=text_of(settings, "type_v_draft") or "f16",
+            cache_on_host=flag_of(settings, "no_kv_offload") is True,
         )
 
     def shares_prefixes(self, settings: Settings) -> bool:
@@ -197,11 +184,19 @@ class LlamaCpp(Engine):
         self, model: Model, scope: Scope, formats: CacheFormats, settings: Settings
     ) -> Allocation:
         request = self.request(model, scope, formats, settings)
-        memory = fullest(devices(request, settings.pp))
+        memories = devices(request, settings.pp)
+        memory = fullest(memories)
+        notices = capacity_notices(request.context, scope)
+        if not request.launch.cache_on_host:
+            return Allocation(
+                components=memory.components, notices=notices, items=memory.items
+            )
+        logical = memory.bytes - sum(memory.items.values())
+        held = Notice("cache_on_host", {"bytes": sum(m.bytes for m in memories)})
         return Allocation(
-            components=memory.components,
-            notices=capacity_notices(request.context, scope),
-            items=memory.items,
+            components=no_bytes(),
+            notices=(*notices, held),
+            items={"on_host": -logical} if logical else {},
         )
 
     def log_lines(
@@ -233,7 +228,8 @@ class LlamaCpp(Engine):
                 found = self.allocate(model, scope, formats, settings)
             except KvcoreError:
                 return False
-            return not found.notices and found.bytes_per_rank <= pool_bytes
+            small = any(n.code == "context_too_small" for n in found.notices)
+            return not small and found.bytes_per_rank <= pool_bytes
 
         cells = _most(lambda n: fits(n * PAD, 1), MAX_BLOCKS)
         requests = _most(lambda n: fits(context, n), MAX_SEQUENCES)
@@ -319,20 +315,5 @@ def _most(fits: Callable[[int], bool], limit: int) -> int:
     return low
 
 
-def integer_of(settings: Settings, name: str) -> int | None:
-    value = settings.options.get(name)
-    return value if isinstance(value, int) else None
-
-
-def flag_of(settings: Settings, name: str) -> bool | None:
-    value = settings.options.get(name)
-    return value if isinstance(value, bool) else None
-
-
 def _given(stated: bool | None, default: bool) -> bool:
     return default if stated is None else stated
-
-
-def text_of(settings: Settings, name: str) -> str | None:
-    value = settings.options.get(name)
-    return value if isinstance(value, str) else None

@@ -44,6 +44,7 @@ class Launch:
     type_v: str | None = None
     type_k_draft: str = "f16"
     type_v_draft: str = "f16"
+    cache_on_host: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,12 +157,18 @@ class _Printer:
             )
 
     def _buffers(self, store: Store) -> Iterator[str]:
-        for rank, memory in enumerate(self.memories):
-            own = memory.caches.get(store)
+        caches = [memory.caches.get(store) for memory in self.memories]
+        if self.request.launch.cache_on_host:
+            caches = [self.totals.get(store)]
+        for rank, own in enumerate(caches):
             if own is not None:
                 mib = (own.key_bytes + own.value_bytes) / MIB
-                name = _device_name(self.device, rank)
+                name = self._device_name(rank)
                 yield f"llama_kv_cache: {name:>10} KV buffer size = {mib:8.2f} MiB"
+
+    def _device_name(self, rank: int) -> str:
+        on_host = self.request.launch.cache_on_host
+        return "CPU" if on_host else _device_name(self.device, rank)
 
     def _printed(self, cache: Cache) -> Iterator[str]:
         key, value = self.request.types

@@ -13,7 +13,15 @@ from math import ceil
 from typing import ClassVar
 
 from kvcore.cache import Component
-from kvcore.engines.base import Allocation, Engine, Pool, RankMemory, Settings, no_bytes
+from kvcore.engines.base import (
+    Allocation,
+    Engine,
+    HostMemory,
+    Pool,
+    RankMemory,
+    Settings,
+    no_bytes,
+)
 from kvcore.engines.case import Case
 from kvcore.engines.options import Option
 from kvcore.engines.sglang.arguments import chunk_tokens
@@ -57,6 +65,11 @@ class SGLang(Engine):
     id: ClassVar[str] = "sglang"
     versions: ClassVar[tuple[str, ...]] = (NEWEST, *OLDER)
     captures_graphs: ClassVar[bool] = True
+    host_memory: ClassVar[HostMemory | None] = HostMemory(
+        option="hicache_ratio",
+        value=None,
+        source="SGLang 0.5.23 HiCache: a host pool behind the radix cache",
+    )
     pages_cache: ClassVar[bool] = True
     spreads_experts: ClassVar[bool] = True
     attention_dp_option: ClassVar[str | None] = "enable_dp_attention"

@@ -9,7 +9,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import ClassVar, Final
 
-from kvcore.engines.base import Allocation, Engine, Pool, RankMemory, Settings
+from kvcore.engines.base import (
+    Allocation,
+    Engine,
+    HostMemory,
+    Pool,
+    RankMemory,
+    Settings,
+)
 from kvcore.engines.case import Case
 from kvcore.engines.options import Option
 from kvcore.engines.tensorrt_llm.buffers import Stage, stages_of
@@ -51,6 +58,11 @@ class TensorRTLLM(Engine):
     id: ClassVar[str] = "tensorrt_llm"
     versions: ClassVar[tuple[str, ...]] = ("1.4.0rc4",)
     captures_graphs: ClassVar[bool] = True
+    host_memory: ClassVar[HostMemory | None] = HostMemory(
+        option="host_cache_size",
+        value=None,
+        source="TensorRT-LLM docs/source/features/kvcache.md @0076e939: evicted blocks",
+    )
     pages_cache: ClassVar[bool] = True
     spreads_experts: ClassVar[bool] = True
     attention_dp_option: ClassVar[str | None] = "enable_attention_dp"

@@ -14,6 +14,7 @@ from kvcore.cache import CrossAttention
 from kvcore.engines.base import (
     Allocation,
     Engine,
+    HostMemory,
     Pool,
     PoolGroup,
     RankMemory,
@@ -66,6 +67,11 @@ class Vllm(Engine):
     id: ClassVar[str] = "vllm"
     versions: ClassVar[tuple[str, ...]] = tuple(RULES)
     captures_graphs: ClassVar[bool] = True
+    host_memory: ClassVar[HostMemory | None] = HostMemory(
+        option="kv_offloading_size",
+        value=None,
+        source="vLLM 0.33.0 vllm/v1/kv_offload: copies of blocks, loaded back to run",
+    )
     pages_cache: ClassVar[bool] = True
     spreads_experts: ClassVar[bool] = True
     options: ClassVar[tuple[Option, ...]] = (
