@@ -14,7 +14,7 @@ from kvcore.importers.indexers import top_k_of
 from kvcore.limits import max_requests
 from kvcore.listing import notices_json
 from kvcore.params import MODEL, Params, config_of, invalid, model_of, optional
-from kvcore.scenario import Scenario, per_replica, rank_of
+from kvcore.scenario import Scenario, allocated, per_replica, rank_of
 from kvcore.scenario_params import PLAN, scenario_of
 from kvcore.weight_params import counts_of
 
@@ -271,6 +271,8 @@ def _notices(params: Params, decoder: Decoder, most: int) -> list[Notice]:
         found.append(Notice("bandwidth_unknown", {"gpu": decoder.scenario.device.id}))
     if decoder.peak is None or decoder.counts is None:
         found.append(Notice("compute_unknown", {"gpu": decoder.scenario.device.id}))
+    held = allocated(decoder.scenario, 1, decoder.scenario.context)
+    found += [notice for notice in held.notices if notice.code == "cache_on_host"]
     picks = any(read.picked for layer in layer_reads(model) for read in layer)
     if picks and decoder.top_k is None:
         found.append(Notice("top_k_unknown", {}))

@@ -135,6 +135,16 @@ def test_without_a_cache_stages_take_their_turns_too() -> None:
     assert two["without_cache"]["flops"] == pytest.approx(one, rel=1e-9)
 
 
+def test_a_cache_in_host_memory_is_said_to_be_there() -> None:
+    """The bound holds all the more: the host's memory is no faster than the GPU's."""
+    here = {"model": "llama-3.1-8b", "gpu": "rtx-3090", "engine": "llama_cpp"}
+    there = ask("decode", **here, engine_options={"no_kv_offload": True})
+    (held,) = (w for w in there["warnings"] if w["code"] == "cache_on_host")
+    context = 128 * 1024 * there["context"]
+    assert held["params"] == {"bytes": context}
+    assert "cache_on_host" not in {w["code"] for w in ask("decode", **here)["warnings"]}
+
+
 def test_replicas_serve_their_own_requests() -> None:
     one = decode(**EIGHT, concurrency=4)
     two = decode(**EIGHT, concurrency=8, gpus=2, tp=1, dp=2)
