@@ -66,16 +66,16 @@ def pipeline(start: Start) -> Row:
 
 
 def more_gpus(start: Start) -> Row:
-    """The next power of two that holds the scenario; twice as many where it fits.
+    """The fewest that hold the scenario, by its plan; where it fits, twice as many.
 
-    `min_gpus` may be fewer: of any number, as a legal TP x PP.
+    So too where there are enough of them, but cut so that it does not fit.
     """
     scenario, fewest = start.scenario, start.now.plan.min_gpus
     if scenario.pool_bytes is not None:
         return Row(lever="more_gpus", reason="pool_is_given")
     total = 2 * scenario.sizes.gpus
-    if not start.fits and fewest is not None:
-        total = 1 << (max(fewest, scenario.sizes.gpus + 1) - 1).bit_length()
+    if not start.fits and fewest is not None and fewest > scenario.sizes.gpus:
+        total = fewest
     return start.best(
         "more_gpus",
         layouts(start, total),
@@ -86,16 +86,16 @@ def more_gpus(start: Start) -> Row:
 
 
 def layouts(start: Start, gpus: int) -> Iterator[Change]:
-    """Ways to use that many GPUs: TP in one node, all TP, all PP, replicas of now."""
+    """Ways to use that many GPUs: as much TP as a node has, others, replicas of now."""
     if gpus > MOST_GPUS:
         return
     sizes = start.scenario.sizes
     if start.scenario.engine.layers_first:
         yield grid(gpus, 1)
         return
-    for tp in dict.fromkeys((min(gpus, NODE), gpus, sizes.tp, 4, 2, 1)):
-        if gpus % tp == 0:
-            yield grid(gpus, tp)
+    legal = [tp for tp in range(gpus, 0, -1) if gpus % tp == 0]
+    for tp in sorted(legal, key=lambda tp: tp > NODE):
+        yield grid(gpus, tp)
     one = sizes.tp * sizes.pp
     if gpus % one == 0 and not sizes.attention_dp:
         yield {**grid(gpus, sizes.tp), "pp": sizes.pp, "dp": gpus // one}

@@ -391,14 +391,51 @@ def test_heads_that_divide_are_not_repeated() -> None:
     assert row("pipeline", **{**SEVENTY, "tp": 16})["applicable"]
 
 
-def test_more_gpus_are_a_power_of_two_that_holds_it() -> None:
-    asked = {"model": "llama-3.1-70b", "gpu": "h100", "gpus": 1, "engine": "vllm"}
-    found = row("more_gpus", **asked, context=32768)
-    fewest = ask("plan", **asked, context=32768)["min_gpus"]
-    assert found["figures"]["min_gpus"] == fewest
-    assert fewest <= found["change"]["gpus"] < 2 * fewest
+@pytest.mark.parametrize(
+    ("model", "gpu", "engine", "context", "concurrency", "fewest"),
+    [
+        ("llama-3.1-70b", "h100", "vllm", 32768, 1, None),
+        ("llama-3.1-70b", "h100", "vllm", 131072, 4, 5),
+        ("llama-3.1-70b", "rtx-4090", "llama_cpp", 8192, 4, 7),
+        ("deepseek-v3", "h100", "vllm", 32768, 16, 11),
+        ("qwen3-235b-a22b", "h200", "sglang", 32768, 16, 5),
+    ],
+)
+def test_more_gpus_are_as_few_as_hold_it(
+    model: str,
+    gpu: str,
+    engine: str,
+    context: int,
+    concurrency: int,
+    fewest: int | None,
+) -> None:
+    asked = {"model": model, "gpu": gpu, "engine": engine, "context": context}
+    asked |= {"concurrency": concurrency}
+    planned = ask("plan", **asked)
+    assert planned["verdict"] == "does_not_fit"
+    found = row("more_gpus", **asked)
+    assert found["change"]["gpus"] == found["figures"]["min_gpus"]
+    assert (
+        found["change"]["gpus"]
+        == planned["min_gpus"]
+        == (fewest or planned["min_gpus"])
+    )
     assert found["verdict"] != "does_not_fit"
+    assert found["applicable"]
+
+
+def test_more_gpus_do_not_change_a_pool_that_is_given() -> None:
     assert row("more_gpus", **SEVENTY)["reason"] == "pool_is_given"
+
+
+def test_enough_gpus_cut_badly_are_still_doubled() -> None:
+    """Eight replicas of one GPU each hold nothing, though two GPUs would do."""
+    asked = {"model": "llama-3.1-70b", "gpu": "h100", "gpus": 8, "dp": 8, "tp": 1}
+    asked |= {"engine": "vllm", "context": 8192}
+    planned = ask("plan", **asked)
+    assert (planned["verdict"], planned["min_gpus"]) == ("does_not_fit", 2)
+    found = row("more_gpus", **asked)
+    assert (found["change"]["gpus"], found["verdict"]) == (16, "fits")
 
 
 def test_more_gpus_are_laid_out_for_the_most_where_all_fits() -> None:
