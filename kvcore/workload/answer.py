@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from kvcore.errors import (
@@ -18,11 +19,19 @@ from kvcore.params import Params, at_least, invalid, optional
 from kvcore.scenario import Scenario, rank_of
 from kvcore.scenario_params import PLAN, scenario_of
 from kvcore.traces.lines import Lines
-from kvcore.traces.rows import Row, rows_of
+from kvcore.traces.rows import rows_of
 from kvcore.workload.charges import Charges, of_scenario, of_tokens
-from kvcore.workload.held import InFlight, Pace, check, from_lengths, from_rows
+from kvcore.workload.held import InFlight, Pace, check, from_lengths
 from kvcore.workload.lengths import Fixed, Lengths, LogNormal
-from kvcore.workload.totals import Totals, as_plan, in_flight, of_lengths, of_rows
+from kvcore.workload.sample import Sample
+from kvcore.workload.totals import (
+    Totals,
+    as_plan,
+    in_flight,
+    measured,
+    of_counts,
+    of_lengths,
+)
 from kvcore.workload.use import MODES, Use, charged, scale_at, use_of
 
 Json = dict[str, Any]
@@ -71,21 +80,27 @@ def answer_workload(
     params = Params(given, WORKLOAD)
     scenario = _scenario(params)
     limit = _limit(params, scenario)
-    found = _read(files[0], tell) if files else None
+    rate = _positive(params, "arrival_rate", MAX_RATE)
+    # The rate of a file is known when it has been read.
+    pace = _pace(params, rate or 1.0)
+    found = _read(files[0], Sample(pace, limit), tell) if files else None
     tell(READ)
-    pace = _pace(params, found)
+    rate = rate or (found.rate if found else None)
+    if rate is None:
+        raise MissingField(field="arrival_rate")
+    pace = replace(pace, rate=rate / _replicas(params))
     if found is None:
         prompt, output = _lengths(params, limit)
         held = from_lengths(prompt, output, pace, limit)
         lengths = {"prompt": _spread(prompt), "output": _spread(output)}
         totals = of_lengths(*_lengths(params, UNCUT), limit)
     else:
-        held = from_rows(found, pace, limit)
+        held = found.in_flight(pace.rate)
         lengths = {
-            "prompt": _measured([row.prompt for row in found]),
-            "output": _measured([row.output for row in found]),
+            "prompt": _measured(found.prompts),
+            "output": _measured(found.outputs),
         }
-        totals = of_rows(found, limit)
+        totals = of_counts(found.totals, limit)
     charges = _charges(params, scenario, limit, held)
     charged_ = charged(held.cells, charges)
     tell(CHARGED)
@@ -126,15 +141,14 @@ def answer_workload(
     }
 
 
-def _read(source: ByteSource, tell: Tell) -> list[Row]:
+def _read(source: ByteSource, sample: Sample, tell: Tell) -> Sample:
     """The requests of a file, told about as the reading goes on."""
     lines = Lines(source)
-    found: list[Row] = []
     for row in rows_of(lines):
-        if len(found) % TOLD_EVERY == 0:
+        if sample.requests % TOLD_EVERY == 0:
             tell(READ * lines.done_bytes / max(lines.size, 1))
-        found.append(row)
-    return found
+        sample.add(row)
+    return sample
 
 
 def _scenario(params: Params) -> Scenario | None:
@@ -161,13 +175,10 @@ def _limit(params: Params, scenario: Scenario | None) -> int:
     return min(known or DEFAULT_LIMIT, DEFAULT_LIMIT)
 
 
-def _pace(params: Params, found: Sequence[Row] | None) -> Pace:
-    """Arrivals at one replica, and how long a request stays."""
-    rate = _positive(params, "arrival_rate", MAX_RATE)
-    if rate is None:
-        rate = _rate_of(found or ())
+def _pace(params: Params, rate: float) -> Pace:
+    """Arrivals, and how long a request stays."""
     pace = Pace(
-        rate=rate / _replicas(params),
+        rate=rate,
         tokens_per_second=_positive(params, "tokens_per_second", 1e9),
         seconds=_positive(params, "seconds_per_request", 1e9),
         prefill_per_second=_positive(params, "prefill_tokens_per_second", 1e12),
@@ -180,15 +191,6 @@ def _replicas(params: Params) -> int:
     if params.get("pool_tokens") is not None:
         return 1
     return scenario_of(params).sizes.dp
-
-
-def _rate_of(found: Sequence[Row]) -> float:
-    """Requests over the time from the first to the last."""
-    times = [row.time for row in found if row.time is not None]
-    span = max(times) - min(times) if times else 0.0
-    if not span:
-        raise MissingField(field="arrival_rate")
-    return (len(times) - 1) / span
 
 
 def _positive(params: Params, name: str, most: float) -> float | None:
@@ -273,13 +275,9 @@ def _spread(lengths: Lengths) -> Json:
     }
 
 
-def _measured(lengths: list[int]) -> Json:
-    lengths.sort()
-    last = len(lengths) - 1
-    return {
-        "mean": sum(lengths) / len(lengths),
-        **{f"p{p}": lengths[round(last * p / 100)] for p in (50, 95, 99)},
-    }
+def _measured(counts: Mapping[int, int]) -> Json:
+    mean, quantiles = measured(counts)
+    return {"mean": mean, **{f"p{p}": n for p, n in quantiles.items()}}
 
 
 def _use_json(use: Use) -> Json:
@@ -290,7 +288,7 @@ def _use_json(use: Use) -> Json:
 
 
 def _notices(
-    found: Sequence[Row] | None,
+    found: Sample | None,
     totals: Totals,
     limit: int,
     charges: Charges,
@@ -298,10 +296,11 @@ def _notices(
 ) -> tuple[Notice, ...]:
     noted = []
     if found is not None and totals.longer:
-        longer = round(totals.longer * len(found))
+        longer = round(totals.longer * found.requests)
         noted.append(
             Notice(
-                "requests_cut", {"requests": longer, "of": len(found), "limit": limit}
+                "requests_cut",
+                {"requests": longer, "of": found.requests, "limit": limit},
             )
         )
     elif totals.longer >= LEAST_CUT:

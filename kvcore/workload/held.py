@@ -8,19 +8,11 @@ tokens, the mean number of requests in flight that hold it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Final
 
 from kvcore.errors import InvalidArgument
-from kvcore.traces.rows import Row
-from kvcore.workload.cells import Cell, edges
+from kvcore.workload.cells import Cell
 from kvcore.workload.lengths import Lengths, produced
-
-RATIO: Final = 1.01
-MAX_HELD: Final = 1 << 22
-"""Tokens of the longest request of a file; longer than any model's context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,63 +67,6 @@ def from_lengths(prompt: Lengths, output: Lengths, pace: Pace, limit: int) -> In
         found += [p._replace(mass=each * p.mass * p.mean) for p in prompts]
         time += prompt.mean / pace.prefill_per_second
     return InFlight(cells=tuple(c for c in found if c.mass > 0), seconds=time)
-
-
-def from_rows(rows: Iterable[Row], pace: Pace, limit: int) -> InFlight:
-    """The requests of a file, each prompt with its own output.
-
-    Exact for every number of tokens, then put together in cells.
-    """
-    top = min(limit, MAX_HELD)
-    steps = [0.0] * (top + 2)
-    count, time = 0, 0.0
-    for row in rows:
-        count += 1
-        time += _add(steps, row, pace, top)
-    held = [pace.rate * mass / count for mass in accumulate(steps)]
-    return InFlight(cells=tuple(_gathered(held)), seconds=time / count)
-
-
-def _add(steps: list[float], row: Row, pace: Pace, top: int) -> float:
-    """Seconds for each number of tokens a request holds, as differences; all of them.
-
-    A request with no output is decoding for no time, unless all stay equally long.
-    """
-    prompt = min(row.prompt, top)
-    output = min(row.output, top - prompt)
-    if pace.seconds is not None:
-        decoding = pace.seconds
-    else:
-        decoding = output / (pace.tokens_per_second or 1)
-    if decoding:
-        first, last = (prompt + 1, prompt + output) if output else (prompt, prompt)
-        each = decoding / (last - first + 1)
-        steps[first] += each
-        steps[last + 1] -= each
-    if not pace.prefill_per_second:
-        return decoding
-    reading = prompt / pace.prefill_per_second
-    steps[prompt] += reading
-    steps[prompt + 1] -= reading
-    return decoding + reading
-
-
-def _gathered(held: list[float]) -> list[Cell]:
-    """Cells of at most 0.2% of the mean, or of a percent of themselves."""
-    noise = 1e-12 * max(held, default=0.0)
-    held = [mass if mass > noise else 0.0 for mass in held]
-    total = sum(held)
-    mean = sum(n * mass for n, mass in enumerate(held)) / total if total else 0
-    step = max(1, int(mean / 500))
-    found = []
-    for low, high in pairwise(edges(0, len(held) - 1, RATIO, step)):
-        part = held[low + 1 : high + 1]
-        mass = sum(part)
-        if mass:
-            inside = [n for n, m in enumerate(part, low + 1) if m > 0]
-            average = sum(n * m for n, m in enumerate(part, low + 1)) / mass
-            found.append(Cell(mass, inside[0], average, inside[-1]))
-    return found
 
 
 def check(pace: Pace) -> None:

@@ -6,12 +6,14 @@ and its output together, and requests at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from math import ceil, exp, lgamma, log, sqrt
 from typing import Any, Final
 
-from kvcore.traces.rows import Row
 from kvcore.workload import normal
 from kvcore.workload.lengths import Lengths
 
@@ -60,16 +62,25 @@ def of_lengths(prompt: Lengths, output: Lengths, limit: int) -> Totals:
     )
 
 
-def of_rows(rows: Sequence[Row], limit: int) -> Totals:
-    """The requests of a file: exact."""
-    uncut = [row.prompt + row.output for row in rows]
-    totals = sorted(min(total, limit) for total in uncut)
-    last = len(totals) - 1
-    return Totals(
-        mean=sum(totals) / len(totals),
-        quantiles={p: totals[round(last * p / 100)] for p in PERCENTS},
-        longer=sum(total > limit for total in uncut) / len(uncut),
-    )
+def of_counts(counts: Mapping[int, int], limit: int) -> Totals:
+    """The requests of a file, counted by their tokens: exact."""
+    cut: Counter[int] = Counter()
+    for tokens, requests in counts.items():
+        cut[min(tokens, limit)] += requests
+    mean, quantiles = measured(cut)
+    longer = sum(requests for tokens, requests in counts.items() if tokens > limit)
+    return Totals(mean=mean, quantiles=quantiles, longer=longer / cut.total())
+
+
+def measured(counts: Mapping[int, int]) -> tuple[float, dict[int, int]]:
+    """Mean and quantiles of lengths of which there are so many each."""
+    lengths = sorted(counts)
+    ends = list(accumulate(counts[length] for length in lengths))
+    last = ends[-1] - 1
+    mean = sum(length * requests for length, requests in counts.items()) / ends[-1]
+    return mean, {
+        p: lengths[bisect_right(ends, round(last * p / 100))] for p in PERCENTS
+    }
 
 
 def _least(at_most: Callable[[int], float], share: float, limit: int) -> int:
