@@ -32,9 +32,6 @@ FORMAT_OPTIONS: Final = frozenset(
 UNTRIED: Final[Mapping[str, str]] = {"kv_8bit": "fp8", "kv_4bit": "int4"}
 """What is asked of an engine that names no format of that width."""
 
-NEEDS_FP4_UNITS: Final = ("tensorrt_llm",)
-"""Engines whose NVFP4 cache is for GPUs with FP4 units alone; others convert."""
-
 FOUR_BIT_FIRST: Final = ("nvfp4", "nvfp4_ds_mla", "fp4_mx_block16")
 """Block scales lose least (docs of engines and makers); others in their order."""
 
@@ -227,10 +224,5 @@ def bits_of(start: Start, fmt: NumberFormat) -> float:
 
 
 def lacks_arithmetic(start: Start, name: str) -> bool:
-    """FP8 on a GPU without FP8 units, NVFP4 where the engine needs FP4 units."""
-    scenario = start.scenario
-    architecture = scenario.device.architecture
-    if "fp8" in name:
-        return architecture in NO_FP8
-    strict = scenario.engine.id in NEEDS_FP4_UNITS
-    return strict and name.startswith("nvfp4") and "blackwell" not in architecture
+    """FP8 on a GPU without FP8 units; what engines refuse they do not offer."""
+    return "fp8" in name and start.scenario.device.architecture in NO_FP8

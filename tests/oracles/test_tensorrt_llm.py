@@ -8,6 +8,7 @@ beside its test.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -42,11 +43,11 @@ ENGINE: Final = find("tensorrt_llm")
 GIB: Final = 2**30
 
 
-def settings_of(*, hopper: bool = False, tp: int = 1, pp: int = 1, dp: int = 1,
+def settings_of(*, gpu: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1,
                 block: int | None = None, **options: object) -> Settings:  # fmt: skip
     return ENGINE.settings(
         options=options, tp=tp, pp=pp, dp=dp, block_tokens=block,
-        device=DeviceTraits(architecture="hopper") if hopper else None,
+        device=DeviceTraits(architecture=gpu) if gpu else None,
     )  # fmt: skip
 
 
@@ -295,7 +296,7 @@ def test_managers_of_their_own_take_few_sizes(
 
 
 def test_flash_mla_reads_blocks_of_64_on_hopper() -> None:
-    settings = settings_of(hopper=True, tokens_per_block=32)
+    settings = settings_of(gpu="hopper", tokens_per_block=32)
     held = allocate("deepseek-v3", settings, 1)
     assert held.bytes_per_rank == 64 * 70272
     (_, notice) = held.notices
@@ -604,6 +605,45 @@ def test_what_is_refused(model: str, options: Json) -> None:
 def test_formats_it_does_not_have(kv: str) -> None:
     with pytest.raises(UnsupportedFormat, match="auto, float16, bfloat16"):
         formats_of(catalog.model("llama-3.1-8b"), settings_of(), kv)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "can"),
+    [
+        ("blackwell", True),
+        (None, True),
+        ("hopper", False),
+        ("ada", False),
+        ("ampere", False),
+        ("blackwell_consumer", False),
+        ("blackwell_gb10", False),
+    ],
+)
+def test_nvfp4_caches_are_for_data_centre_blackwell(
+    gpu: str | None, can: bool
+) -> None:
+    """docs/source/features/quantization.md, Hardware Support Matrix."""
+    model, settings = catalog.model("llama-3.1-8b"), settings_of(gpu=gpu)
+    assert ("nvfp4" in ENGINE.supported_formats(model, settings)) == can
+    if can:
+        assert formats_of(model, settings, "nvfp4").kv.id == "nvfp4"
+        return
+    for asked in (settings, settings_of(gpu=gpu, dtype="nvfp4")):
+        with pytest.raises(UnsupportedFormat, match="Blackwell"):
+            formats_of(model, asked, "auto" if asked != settings else "nvfp4")
+    made_for_it = replace(model, kv_quantization="nvfp4")
+    with pytest.raises(UnsupportedFormat, match="Blackwell"):
+        formats_of(made_for_it, settings)
+    assert formats_of(made_for_it, settings, "fp8").kv.id == "fp8"
+
+
+@pytest.mark.parametrize("model", ["deepseek-v3", "deepseek-v3.2"])
+def test_latents_are_not_kept_in_nvfp4(model: str) -> None:
+    """cpp/tensorrt_llm/thop: "FP4 KV cache is not supported for MLA generation"."""
+    settings = settings_of(gpu="blackwell")
+    assert "nvfp4" not in ENGINE.supported_formats(catalog.model(model), settings)
+    with pytest.raises(UnsupportedFormat, match="latents"):
+        formats_of(catalog.model(model), settings, "nvfp4")
 
 
 def test_a_format_is_asked_for_once() -> None:

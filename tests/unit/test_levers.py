@@ -276,7 +276,7 @@ def test_formats_are_those_of_engine_gpu_and_architecture() -> None:
     assert (refused["applicable"], refused["reason"]) == (False, "no_native_arithmetic")
     assert refused["verdict"] == "fits"
     hopper = row("kv_4bit", **{**tensorrt, "gpu": "h100"})
-    assert hopper["reason"] == "no_native_arithmetic"
+    assert hopper["reason"] == "format_not_supported"
     assert row("kv_4bit", **{**tensorrt, "gpu": "b200"})["applicable"]
     latent = row("kv_4bit", model="deepseek-v3", gpu="h200", gpus=8, engine="vllm")
     assert latent["reason"] == "format_not_supported"

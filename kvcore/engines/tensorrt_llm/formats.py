@@ -56,16 +56,35 @@ INDEX_KEYS: Final[Mapping[str, str]] = MappingProxyType(
 """132 bytes a key of 128 with one fp32 scale, or 68 with a scale byte per 32."""
 
 
+FP4_CACHES: Final = frozenset({None, "blackwell", "rubin"})
+"""Architectures that read NVFP4 caches, and one nobody named. Of Blackwell only sm100
+and sm103 (docs/source/features/quantization.md, Hardware Support Matrix)."""
+
+
 def legal_names(model: Model, settings: Settings) -> tuple[str, ...]:
     """Values of `dtype` this model's cache can be kept in."""
     if is_compressed(model):
         return ("auto", "bfloat16", "fp8")
-    names = ["auto", "float16", "bfloat16", "float32", "fp8", "nvfp4"]
+    names = ["auto", "float16", "bfloat16", "float32", "fp8"]
+    if _no_nvfp4(model, settings) is None:
+        names.append("nvfp4")
     if has_sparse_latents(model):
         names.append("fp8_ds_mla")
     if is_engine_build(settings):
         names.append("int8")
     return tuple(names)
+
+
+def _no_nvfp4(model: Model, settings: Settings) -> str | None:
+    """Why a cache cannot be kept in NVFP4.
+
+    Latents: cpp/tensorrt_llm/thop, "FP4 KV cache is not supported for MLA generation".
+    """
+    if model.is_latent:
+        return "TensorRT-LLM does not keep latents in NVFP4"
+    if settings.device.architecture not in FP4_CACHES:
+        return "TensorRT-LLM reads NVFP4 caches on data centre Blackwell GPUs alone"
+    return None
 
 
 def has_sparse_latents(model: Model) -> bool:
@@ -100,8 +119,11 @@ def _kv(model: Model, name: str, settings: Settings) -> NumberFormat:
     if name == "auto":
         own = model.kv_quantization or model.kv_format
         name = SPELLINGS.get(own, own)
-        if name not in legal:
+        if name not in (*legal, "nvfp4"):
             name = "bfloat16"
+    refusal = _no_nvfp4(model, settings)
+    if name == "nvfp4" and refusal is not None:
+        raise UnsupportedFormat(format=name, role="the KV cache", reason=refusal)
     if name not in legal:
         raise UnsupportedFormat(
             format=name,
