@@ -327,6 +327,9 @@ def error_codes() -> tuple[str, ...]:
 
 
 WARNINGS: Final[Mapping[str, str]] = {
+    "fewer_requests_planned": (
+        "The engine never runs {asked} requests at once: these plans are of {requests}."
+    ),
     "cache_on_host": (
         "The caches, {bytes} bytes in all, lie in host memory: the GPU holds none, and "
         "whether the host has room is not known here."

@@ -96,7 +96,7 @@ def answer_levers(given: Mapping[str, object]) -> Json:
         "levers": [row for row in rows if row["applicable"]],
         "dropped": [row for row in rows if not row["applicable"]],
         "shortcuts": shortcuts(start, paging.figures) if paging else [],
-        "warnings": notices_json(start.now.plan.notices),
+        "warnings": notices_json(start.notices),
     }
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kvcore.errors import KvcoreError
+from kvcore.errors import KvcoreError, Notice, UnsupportedOption
+from kvcore.limits import largest
 from kvcore.params import MODEL, Params, optional
 from kvcore.plan import Plan, plan
-from kvcore.scenario import Scenario
+from kvcore.scenario import Scenario, allocated, per_replica
 from kvcore.scenario_params import PLAN, scenario_of
 
 Json = dict[str, Any]
@@ -76,6 +77,14 @@ class Start:
     traffic_context: int | None
     traffic_mean: int | None
     common_prefix: int | None
+    asked: int
+    """Requests at once; where the engine never runs as many, `now` is of fewer."""
+
+    @property
+    def fewer(self) -> Change:
+        """What has to change to be planned at all."""
+        most = self.scenario.concurrency
+        return {} if most == self.asked else {"concurrency": most}
 
     @property
     def scenario(self) -> Scenario:
@@ -84,6 +93,15 @@ class Start:
     @property
     def fits(self) -> bool:
         return self.now.fits
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What a reader must know of the plan that levers are compared with."""
+        if not self.fewer:
+            return self.now.plan.notices
+        requests = {"asked": self.asked, "requests": self.scenario.concurrency}
+        planned = Notice("fewer_requests_planned", requests)
+        return (planned, *self.now.plan.notices)
 
     @property
     def options(self) -> dict[str, object]:
@@ -112,6 +130,9 @@ class Start:
         try:
             found = self.replanned(change)
         except KvcoreError as error:
+            if self.fewer and "concurrency" not in change:
+                more = {**change, **self.fewer}
+                return self.row(lever, more, reason=reason, figures=figures)
             return Row(
                 lever=lever,
                 change=change,
@@ -188,10 +209,34 @@ def start_of(given: Mapping[str, object]) -> Start:
     params = Params(given, PLAN | TRAFFIC)
     asked = {name: value for name, value in given.items() if name not in TRAFFIC}
     scenario = scenario_of(Params(asked, PLAN))
+    requests = scenario.concurrency
+    try:
+        found = plan(scenario)
+    except UnsupportedOption:
+        most = most_at_once(scenario)
+        if not most:
+            raise
+        scenario = replace(scenario, concurrency=most)
+        found = plan(scenario)
     return Start(
         given=asked,
-        now=Planned(scenario=scenario, plan=plan(scenario)),
+        now=Planned(scenario=scenario, plan=found),
+        asked=requests,
         traffic_context=optional(params, "traffic_context", 1),
         traffic_mean=optional(params, "traffic_mean", 1),
         common_prefix=optional(params, "common_prefix", 1),
     )
+
+
+def most_at_once(scenario: Scenario) -> int:
+    """The most requests up to those asked for that the engine runs at once."""
+
+    def runs(requests: int) -> bool:
+        fewer = replace(scenario, concurrency=requests)
+        try:
+            allocated(fewer, per_replica(fewer), fewer.context)
+        except KvcoreError:
+            return False
+        return True
+
+    return largest(runs, scenario.concurrency, scenario.concurrency)

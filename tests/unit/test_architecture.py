@@ -48,7 +48,7 @@ ARROWS: Final = {
     "limits": "errors deployment scenario",
     "plan": "errors deployment engines estimate limits scenario",
     "levers": "errors accelerators cache catalog deployment engines estimate formats "
-    "listing model params plan planning scenario scenario_params weight_params "
+    "limits listing model params plan planning scenario scenario_params weight_params "
     "weights",
     "device_names": "accelerators",
     "logs": "errors params accelerators device_names",

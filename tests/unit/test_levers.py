@@ -59,6 +59,10 @@ def check_rows(params: dict[str, Any]) -> None:
         for k, v in params.items()
         if k not in ("traffic_context", "traffic_mean", "common_prefix")
     }
+    codes = {warning["code"] for warning in answer["warnings"]}
+    if "fewer_requests_planned" in codes:
+        assert answer["plan"]["concurrency"] < params["concurrency"]
+        plan_params["concurrency"] = answer["plan"]["concurrency"]
     assert answer["plan"] == ask("plan", **plan_params)
     seen = sorted(answer["levers"] + answer["dropped"], key=lambda r: r["order"])
     assert [r["lever"] for r in seen] == [lever.code for lever in LEVERS]
@@ -161,9 +165,13 @@ def test_applying_a_lever_gives_the_numbers_of_its_row(
     }
     own = ("traffic_context", "traffic_mean", "common_prefix")
     plan = api.call("plan", {k: v for k, v in params.items() if k not in own})
-    if "error" in plan:
-        assert refusal("levers", **params) == plan["error"]
+    answer = api.call("levers", params)
+    if "error" in answer:
+        assert answer["error"] == plan["error"]
         return
+    assert "error" not in plan or "fewer_requests_planned" in {
+        warning["code"] for warning in answer["warnings"]
+    }
     check_rows(params)
 
 
@@ -651,6 +659,53 @@ def test_host_memory_is_no_use_everywhere(
 ) -> None:
     params = {**ON_A_3090, "gpu": gpu, "engine": engine, "context": 131_072}
     assert row("host_offload", **{**params, "concurrency": 100})["reason"] == reason
+
+
+DRAFTED: Final = {
+    "model": "llama-3.1-70b",
+    "gpu": "h100",
+    "gpus": 8,
+    "engine": "sglang",
+    "context": 8192,
+    "draft_model": "llama-3.2-1b",
+}
+
+
+@pytest.mark.parametrize(
+    ("params", "asked", "most"),
+    [
+        (DRAFTED, 64, 48),
+        ({"model": "llama-3.1-8b", "gpu": "h100", "engine": "llama_cpp"}, 300, 256),
+    ],
+)
+def test_what_an_engine_never_runs_at_once_is_planned_with_fewer(
+    params: dict[str, Any], asked: int, most: int
+) -> None:
+    """SGLang runs 48 requests beside a draft, llama.cpp 256 sequences at all."""
+    params = {**params, "context": 8192, "concurrency": asked}
+    error = api.call("plan", params)["error"]
+    assert error["code"] == "unsupported_option"
+    check_rows(params)
+    answer = levers(**params)
+    assert answer["plan"]["concurrency"] == most
+    warning = {"asked": asked, "requests": most}
+    assert {"code": "fewer_requests_planned", "params": warning} in answer["warnings"]
+    assert answer["rows"]["kv_8bit"]["change"]["concurrency"] == most
+
+
+def test_a_lever_that_lifts_the_limit_needs_no_fewer_requests() -> None:
+    found = row("drop_draft", **DRAFTED, concurrency=64)
+    assert found["change"] == {"draft_model": None}
+    assert found["max_requests"] > 48
+
+
+def test_one_request_that_is_refused_has_no_levers() -> None:
+    asked = {**DRAFTED, "engine_options": {"max_running_requests": 1}, "dp": 2}
+    assert "error" not in api.call("levers", {**asked, "concurrency": 5})
+    refused = {"model": "llama-3.1-8b", "gpu": "h100", "engine": "llama_cpp", "tp": 2}
+    assert (
+        api.call("levers", {**refused, "gpus": 2})["error"]["code"] == "does_not_shard"
+    )
 
 
 # Rules of thumb ---------------------------------------------------------------

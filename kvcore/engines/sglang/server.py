@@ -92,7 +92,7 @@ class Server:
                 engine="sglang",
                 option="max_running_requests",
                 value=sequences,
-                reason=f"it runs {limit} requests at once",
+                reason=f"it runs {limit} requests at once unless told otherwise",
             )
         least = 2 * sequences
         if arguments.max_running is None and sequences > SURE_REQUESTS:
