@@ -344,3 +344,41 @@ def test_nothing_is_short_where_the_rule_leaves_a_pool() -> None:
     assert rank["pool_bytes"] > rank["used_bytes"]
     assert rank["weight_bytes"] + rank["reserve_bytes"] > rank["usable_bytes"]
     assert (answer["verdict"], answer["short_bytes"]) == ("fits", 0)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "options", "in_flight"),
+    [
+        # Two steps of 8,192 tokens at once, of 2,048, and of as many as were asked for.
+        ("h100", {}, 2 * 8192),
+        ("a100", {}, 2 * 2048),
+        ("h100", {"max_num_batched_tokens": 1024}, 2 * 1024),
+        ("h100", {"max_num_batched_tokens": 1024, "async_scheduling": False}, 1024),
+    ],
+)
+def test_vllm_charges_windows_for_all_tokens_in_flight(
+    gpu: str, options: dict[str, object], in_flight: int
+) -> None:
+    """Gemma 3 27B at 8K in 20 GB: 18 requests have room, vLLM admits 4 on an H100.
+
+    52 windowed layers are six groups of up to 10, beside 10 full ones. A window takes
+    min(1,023 + tokens in flight, 8,192) tokens and one block more of its group.
+    """
+    asked = {"pool_bytes": 20 * 10**9, "context": 8192, "gpu": gpu}
+    block = 10 * 2 * 16 * 128 * 2 * 16
+    window = -(-min(1023 + in_flight, 8192) // 16) + 1
+    request = (512 + 6 * window) * block
+    answer = plan("gemma-3-27b-it", engine="vllm", engine_options=options, **asked)
+    assert answer["pool"]["block_bytes"] == block
+    assert answer["request"]["allocated_bytes"] == request
+    most = (20 * 10**9 // block - 1) * block // request  # one block is vLLM's own
+    assert answer["max_requests"] == most
+    assert answer["allocated"]["items"]["window_reserve"] > 0
+    if in_flight == 2 * 8192:
+        assert most == 4
+        assert plan("gemma-3-27b-it", **asked)["max_requests"] == 18
+        others = {"mlx": 18, "transformers": 18, "llama_cpp": 15, "sglang": 4}
+        for engine, expected in others.items():
+            # SGLang keeps windows of Gemma 3 at full length.
+            there = plan("gemma-3-27b-it", engine=engine, **asked)
+            assert there["max_requests"] == expected
