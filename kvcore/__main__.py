@@ -71,7 +71,7 @@ def model_params(name: str) -> files.Given:
     """The api parameters of MODEL: standard input, files, or a name."""
     if name == "-":
         return files.params_of_bytes(sys.stdin.buffer.read(MAX_FILE_BYTES + 1)), ()
-    return files.model_params(name)
+    return files.found_of(name)
 
 
 def _answer(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -38,8 +38,13 @@ Given = tuple[dict[str, Any], tuple[Notice, ...]]
 """The api's parameters for a model, and what to say beside its answer."""
 
 
-def model_params(name: str) -> Given:
+def model_params(name: str) -> dict[str, Any]:
     """The api's parameters for MODEL: those of a file or folder, else its name."""
+    return found_of(name)[0]
+
+
+def found_of(name: str) -> Given:
+    """The same, and what is to be said of the files."""
     path = Path(name)
     try:
         if _is(Path.is_dir, path):

@@ -441,7 +441,8 @@ class TestRefused:
 class TestWaiting:
     def test_is_said_and_can_be_cancelled(self, live: Page, hub: Hub) -> None:
         hub.has(CONFIG_PATH, None)
-        ask(live, "org/name")
+        with live.expect_request(lambda request: CONFIG_PATH in request.url):
+            ask(live, "org/name")
         expect(status(live)).to_contain_text("Looking up org/name on Hugging Face…")
         expect(live.locator("#model")).to_have_value("org/name")
         expect(live.locator("#status")).to_contain_text("Looking up org/name")

@@ -303,7 +303,7 @@ class TestCheckpoint:
         folder = self.folder(tmp_path, index=False)
         for name in self.NAMES[here:]:
             (folder / name).write_text("version https://git-lfs.github.com/spec/v1\n")
-        given, _ = files.model_params(str(folder))
+        given, _ = files.found_of(str(folder))
         plan = ask("plan", **given, gpu="h100")
         assert plan["weights"] == weights_json(2 * self.counted, "counted")
         codes = [warning["code"] for warning in plan["warnings"]]
@@ -316,7 +316,7 @@ class TestCheckpoint:
         folder = self.folder(tmp_path, files=0)
         stated = {"metadata": metadata, "weight_map": {"embed": self.NAMES[0]}}
         write(folder, model__safetensors__index__json=stated)
-        given, _ = files.model_params(str(folder))
+        given, _ = files.found_of(str(folder))
         plan = ask("plan", **given, gpu="h100")
         assert plan["weights"] == weights_json(2 * self.counted, "counted")
 
@@ -327,7 +327,7 @@ class TestCheckpoint:
         self, tmp_path: Path, header: Json
     ) -> None:
         write(tmp_path, config__json=self.CONFIG, model__safetensors=packed(header))
-        given, _ = files.model_params(str(tmp_path))
+        given, _ = files.found_of(str(tmp_path))
         assert "weights" not in given
         plan = ask("plan", **given, gpu="h100")
         assert plan["weights"] == weights_json(2 * self.counted, "counted")
