@@ -170,6 +170,15 @@ def ask(page: Page, name: str) -> None:
     offer(page).click()
 
 
+def expect_asked(page: Page, hub: Hub) -> None:
+    """The request has arrived, which the page does not wait for."""
+    for _ in range(600):
+        if hub.asked:
+            break
+        page.wait_for_timeout(50)
+    assert hub.asked != []
+
+
 def expect_first(page: Page) -> None:
     """The answer of an engine that has just started, to a link with this context."""
     first = estimated_bytes(model=DEFAULT_TOTAL["model"], tokens=4099)
@@ -446,6 +455,7 @@ class TestWaiting:
         expect(status(live)).to_contain_text("Looking up org/name on Hugging Face…")
         expect(live.locator("#model")).to_have_value("org/name")
         expect(live.locator("#status")).to_contain_text("Looking up org/name")
+        expect_asked(live, hub)
         status(live).get_by_text("Cancel").click()
         expect(status(live)).to_be_hidden()
         expect_answer(live, **DEFAULT_TOTAL)
@@ -498,8 +508,7 @@ class TestWaiting:
         ask(page, "org/name")
         expect(status(page)).to_contain_text("Looking up")
         page.wait_for_function("document.querySelector('#model-hub p')")
-        while not hub.asked:
-            page.wait_for_timeout(50)
+        expect_asked(page, hub)
         page.clock.fast_forward(15_001)
         expect(status(page)).to_contain_text("did not answer in time")
 
