@@ -103,8 +103,8 @@ export function pythonSnippet(app) {
   const opened = [];
   if (text !== undefined) rows.unshift("    **model,");
   if (draftText !== undefined) rows.push('    **{f"draft_{name}": value for name, value in draft.items()},');
-  if (text !== undefined) opened.push(`model, _ = files.model_params(${JSON.stringify(fileOf(app, text))})`);
-  if (draftText !== undefined) opened.push(`draft, _ = files.model_params(${JSON.stringify(fileOf(app, draftText))})`);
+  if (text !== undefined) opened.push(`model = files.model_params(${JSON.stringify(fileOf(app, text))})`);
+  if (draftText !== undefined) opened.push(`draft = files.model_params(${JSON.stringify(fileOf(app, draftText))})`);
   return [
     opened.length === 0 ? "from kvcore import api" : "from kvcore import api, files",
     "",
