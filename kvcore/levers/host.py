@@ -26,7 +26,7 @@ def host_offload(start: Start) -> Row:
     if host.value is None:
         return Row(
             lever="host_offload",
-            change={},
+            change=start.fewer,
             planned=start.now,
             reason="running_stays_on_gpu",
             figures=figures | {"host_tokens_per_gib": tokens_per_gib(start)},
