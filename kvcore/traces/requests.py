@@ -15,6 +15,7 @@ from kvcore.errors import EmptyTrace, InvalidArgument, TraceTooLarge
 from kvcore.importers.byte_source import ByteSource
 from kvcore.traces.lines import Lines
 from kvcore.traces.rows import bad, json_object, seconds, tokens
+from kvcore.traces.times import Clock
 
 LOOKED_AT: Final = 1000
 LOOKED_AT_IDS: Final = 50_000
@@ -92,12 +93,16 @@ class TraceFile:
         return found
 
     def _parsed(self) -> Iterator[Request]:
+        clock = Clock()
         for number, raw in self._lines:
             line = raw.decode("utf-8", "replace").strip().removeprefix("\ufeff")
             if line:
-                yield self._request(number, json_object(self._lines, number, line))
+                fields = json_object(self._lines, number, line)
+                yield self._request(number, clock, fields)
 
-    def _request(self, number: int, fields: Mapping[str, object]) -> Request:
+    def _request(
+        self, number: int, clock: Clock, fields: Mapping[str, object]
+    ) -> Request:
         ids = fields.get("hash_ids")
         if not isinstance(ids, list) or set(map(type, ids)) not in KINDS:
             found = "missing" if ids is None else ids
@@ -112,7 +117,7 @@ class TraceFile:
             0
             if output is None
             else tokens(self._lines, number, "output_length", output, 0),
-            seconds(self._lines, number, fields.get("timestamp")),
+            seconds(self._lines, number, clock, fields.get("timestamp")),
         )
 
     def _check_block(self, number: int, value: object) -> None:

@@ -7,6 +7,7 @@ input_length, output_length, timestamp (Mooncake, Bailian and what follows them)
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +16,12 @@ from typing import Final, NamedTuple
 from kvcore.errors import EmptyTrace, InvalidTrace, TraceTooLarge, shown
 from kvcore.importers.byte_source import ByteSource
 from kvcore.traces.lines import Lines
+from kvcore.traces.times import Clock
 
 MAX_TOKENS: Final = 10**8
 MAX_REQUESTS: Final = 10**7
+MARKS: Final = ",;\t"
+"""What may stand between the cells of a CSV: its header tells."""
 
 _NAMES: Final[Mapping[str, str]] = {
     "contexttokens": "prompt",
@@ -30,10 +34,6 @@ _NAMES: Final[Mapping[str, str]] = {
     "completiontokens": "output",
     "timestamp": "time",
 }
-_STAMP: Final = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:\.\d+)?)"
-    r"(?:Z|[+-]\d\d:?\d\d)?"
-)
 
 
 class Row(NamedTuple):
@@ -63,6 +63,7 @@ def rows_of(lines: Lines) -> Iterator[Row]:
 
 def _rows(lines: Lines) -> Iterator[Row]:
     columns: dict[str, int] | None = None
+    clock, mark = Clock(), ","
     for number, raw in lines:
         if b"\0" in raw:
             raise bad(lines, number, "it", "binary or UTF-16", "text in UTF-8")
@@ -74,14 +75,16 @@ def _rows(lines: Lines) -> Iterator[Row]:
             named = {
                 _NAMES.get(plain(name), ""): value for name, value in fields.items()
             }
-            yield _row(lines, number, named)
+            yield _row(lines, number, clock, named)
         elif columns is None:
-            columns = _columns(lines, number, _cells(text))
+            mark = max(MARKS, key=text.count)
+            columns = _columns(lines, number, _cells(lines, number, text, mark))
         else:
-            cells = _cells(text)
+            cells = _cells(lines, number, text, mark)
             yield _row(
                 lines,
                 number,
+                clock,
                 {name: cells[at] for name, at in columns.items() if at < len(cells)},
             )
 
@@ -91,8 +94,15 @@ def plain(name: object) -> str:
     return re.sub(r"[^a-z]", "", str(name).lower())
 
 
-def _cells(text: str) -> list[str]:
-    return [cell.strip().strip('"') for cell in text.split(",")]
+def _cells(lines: Lines, number: int, text: str, mark: str) -> list[str]:
+    """What stands between the marks; a quoted cell may hold some."""
+    if '"' not in text:
+        return [cell.strip() for cell in text.split(mark)]
+    table = csv.reader([text], delimiter=mark, skipinitialspace=True, strict=True)
+    try:
+        return [cell.strip() for cell in next(table)]
+    except csv.Error as error:
+        raise bad(lines, number, "it", f"not CSV ({error})", "a row of a CSV") from None
 
 
 def _columns(lines: Lines, number: int, names: Sequence[str]) -> dict[str, int]:
@@ -126,11 +136,11 @@ def json_object(lines: Lines, number: int, text: str | bytes) -> Mapping[str, ob
     return fields
 
 
-def _row(lines: Lines, number: int, named: Mapping[str, object]) -> Row:
+def _row(lines: Lines, number: int, clock: Clock, named: Mapping[str, object]) -> Row:
     return Row(
         tokens(lines, number, needed_name("prompt"), named.get("prompt"), 1),
         tokens(lines, number, needed_name("output"), named.get("output"), 0),
-        seconds(lines, number, named.get("time")),
+        seconds(lines, number, clock, named.get("time")),
     )
 
 
@@ -150,34 +160,14 @@ def tokens(lines: Lines, number: int, name: str, value: object, least: int) -> i
     return value
 
 
-def seconds(lines: Lines, number: int, value: object) -> float | None:
-    """Seconds from a timestamp: a date, seconds, or whole milliseconds.
-
-    Mooncake's stamps are whole milliseconds; whoever writes seconds writes fractions.
-    """
+def seconds(lines: Lines, number: int, clock: Clock, value: object) -> float | None:
+    """Seconds of a timestamp, None where there is none."""
     if value is None or value == "":
         return None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value / 1000
-    if isinstance(value, float) and abs(value) < 1e15:
-        return value
-    text = str(value)
-    if match := _STAMP.match(text):
-        year, month, day, hour, minute = map(int, match.groups()[:5])
-        days = _days(year, month, day)
-        return ((days * 24 + hour) * 60 + minute) * 60 + float(match.group(6))
-    if re.fullmatch(r"-?\d{1,15}(\.\d+)?", text):
-        return float(text)
-    raise bad(lines, number, "timestamp", value, "a date, seconds or milliseconds")
-
-
-def _days(year: int, month: int, day: int) -> int:
-    """Days of the Gregorian calendar since its year 0, counted from March."""
-    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
-    return (
-        365 * year + year // 4 - year // 100 + year // 400
-        + (153 * month + 2) // 5 + day - 1
-    )  # fmt: skip
+    found = clock.seconds(value)
+    if found is None:
+        raise bad(lines, number, "timestamp", value, "a date, seconds or milliseconds")
+    return found
 
 
 def bad(

@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import accumulate, pairwise
 from typing import Final
 
+from kvcore.errors import InvalidArgument
 from kvcore.traces.rows import Row
 from kvcore.workload.cells import Cell, edges
 from kvcore.workload.held import InFlight, Pace
@@ -54,6 +55,12 @@ class Sample:
 
     def in_flight(self, rate: float) -> InFlight:
         """Exact for every number of tokens, then put together in cells."""
+        if not self._seconds:
+            raise InvalidArgument(
+                argument="seconds_per_request",
+                value="not given",
+                expected="seconds, as no request of the file has room for an output",
+            )
         held = [rate * mass / self.requests for mass in accumulate(self._steps)]
         return InFlight(
             cells=tuple(_gathered(held)), seconds=self._seconds / self.requests

@@ -495,6 +495,69 @@ def test_other_columns_are_read() -> None:
     assert list(rows(in_memory(lines.encode()))) == [Row(6758, 500, 1.5)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'text,input_length,output_length\n"1, 2",374,44\n',
+        'text,input_length,output_length\n"say ""hi"", twice",374,44\n',
+        "input_length;output_length;cost\n374;44;0,5\n",
+        '"input_length"\t"output_length"\n"374"\t"44"\n',
+    ],
+)
+def test_cells_are_parted_as_the_header_is_and_quotes_hold_marks(text: str) -> None:
+    assert list(rows(in_memory(text.encode()))) == [Row(374, 44, None)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "where"),
+    [('"1,374",44', "input_length"), ('"374,44', "it"), ('374,"4"4,1', "it")],
+)
+def test_no_cell_is_taken_for_another(cells: str, where: str) -> None:
+    error = of_file(f"input_length,output_length\n{cells}\n")["error"]
+    assert (error["params"]["line"], error["params"]["where"]) == (2, where)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("0", "10000"),
+        ("0.0", "10.0"),
+        ("1700000000", "1700000010"),
+        ("1700000000.25", "1700000010.25"),
+        ("1700000000000", "1700000010000"),
+        ("1700000000000000", "1700000010000000"),
+        ("1700000000000000000", "1700000010000000000"),
+        ('"1700000000000"', '"1700000010000"'),
+        ('"5"', '"15"'),
+        ('"2023-11-16T18:00:00+00:00"', '"2023-11-16T19:00:10+01:00"'),
+        ('"2023-11-16 18:00:00 UTC"', '"2023-11-16 18:00:10 UTC"'),
+    ],
+)
+def test_the_unit_of_time_is_told_by_the_first(first: str, second: str) -> None:
+    line = '{{"timestamp": {}, "input_length": 5, "output_length": 1}}\n'
+    found = list(rows(in_memory((line.format(first) + line.format(second)).encode())))
+    assert None not in (found[0].time, found[1].time)
+    assert (found[1].time or 0) - (found[0].time or 0) == pytest.approx(10, abs=1e-5)
+
+
+@pytest.mark.parametrize("stamp", ["2023-13-16 18:00:00", "2023-11-16 18:61:00", "1e3"])
+def test_what_is_no_time_is_an_error(stamp: str) -> None:
+    lines = f'{{"timestamp": "{stamp}", "input_length": 5, "output_length": 1}}\n'
+    assert of_file(lines)["error"]["params"]["where"] == "timestamp"
+
+
+def test_requests_that_stay_no_time_are_an_error_that_says_so() -> None:
+    lines = '{"timestamp": 0.5, "input_length": 5, "output_length": 0}\n'
+    error = of_file(lines)["error"]
+    assert (error["code"], error["params"]["argument"]) == (
+        "invalid_argument", "seconds_per_request"
+    )  # fmt: skip
+    cut = of_file(AZURE, context=100)["error"]
+    assert cut["params"]["argument"] == "seconds_per_request"
+    timed = of_file(lines, tokens_per_second=None, seconds_per_request=2)
+    assert timed["in_flight"] == pytest.approx(2 * timed["arrival_rate"])
+
+
 def test_packed_files_are_read_in_all_their_parts() -> None:
     lines = b'{"input_length": 6758, "output_length": 500}\n' * 30_000
     packed = gzip.compress(lines) + gzip.compress(lines)
