@@ -60,14 +60,14 @@ export function panelError(app, actions, id) {
 /**
  * A table of what a chart shows.
  * @param {object} options
- * @param {string} options.label
+ * @param {string} options.labelledBy id of what names it: a page may show several
  * @param {Array<{name: string, label: string, text: (row: object) => unknown, value: (row: object) => string|number|null}>}
  *   options.columns `name` heads the column in a file, `label` on the page; `value` is what a file holds
  * @param {object[]} options.rows
  */
-function dataTable({ label, columns, rows }) {
+function dataTable({ labelledBy, columns, rows }) {
   const [first, ...others] = columns;
-  return html`<div class="scroll" role="region" tabindex="0" aria-label=${label}>
+  return html`<div class="scroll" role="region" tabindex="0" aria-labelledby=${labelledBy}>
     <table>
       <thead>
         <tr>
@@ -119,7 +119,6 @@ function downloads(app, { id, title, columns, rows }) {
 export function figure(app, { id, finding, draw, drawnFrom, key = nothing, columns, rows }) {
   const { t } = app;
   const captionId = `${id}-caption`;
-  const label = t("panel.table");
   const changes = [...drawnFrom, app.view.unit, t.lang, app.chartWidth];
   return html`<figure class="panel-figure" id="${id}-chart">
       <figcaption id=${captionId}>${finding}</figcaption>
@@ -128,8 +127,8 @@ export function figure(app, { id, finding, draw, drawnFrom, key = nothing, colum
     </figure>
     <div class="behind">
       <details class="panel-data">
-        <summary>${label}</summary>
-        ${dataTable({ label, columns, rows })}
+        <summary>${t("panel.table")}</summary>
+        ${dataTable({ labelledBy: captionId, columns, rows })}
       </details>
       ${downloads(app, { id, title: finding, columns, rows })}
     </div>`;
