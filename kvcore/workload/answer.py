@@ -136,7 +136,7 @@ def answer_workload(
             for start, n, inside, more in use.points(BINS)
         ],
         "as_plan": as_plan(totals, flight, limit),
-        "method": {"name": "panjer", "cell": use.unit},
+        "method": {"name": "fourier", "cell": use.unit},
         "warnings": notices_json(_notices(found, totals, limit, charges, use)),
     }
 

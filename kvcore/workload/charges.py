@@ -39,15 +39,21 @@ class Charges:
     least: tuple[int, ...]
     values: tuple[int, ...]
 
-    def at(self, tokens: float) -> tuple[int, float, int]:
-        """(at least, estimated, at most) for a request of so many tokens."""
-        at = min(bisect_left(self.lengths, tokens), len(self.lengths) - 1)
-        low, high = self.least[at], self.values[at]
+    def around(self, tokens: float) -> tuple[int, int]:
+        """(at least, at most) for a request of so many tokens."""
+        at = self._place(tokens)
+        return self.least[at], self.values[at]
+
+    def share(self, tokens: float) -> float:
+        """How far the charge is on its way between the two, by whole blocks."""
+        at = self._place(tokens)
         start = self.lengths[at - 1] if at else 0
         width = self.lengths[at] - start
         whole = -(-tokens // self.block) * self.block
-        share = min((whole - start) / width, 1.0) if width else 1.0
-        return low, low + (high - low) * share, high
+        return min((whole - start) / width, 1.0) if width else 1.0
+
+    def _place(self, tokens: float) -> int:
+        return min(bisect_left(self.lengths, tokens), len(self.lengths) - 1)
 
     @property
     def room(self) -> int:

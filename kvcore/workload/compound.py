@@ -1,54 +1,65 @@
 """The distribution of a sum of a Poisson number of independent charges.
 
-Panjer's recursion on a grid of cells: with r_j the mean number of requests that take j
-cells, the probability of k cells in all is
+On a grid of cells, with r_j the mean number of requests that take j cells, the
+generating function of the sum is exp(sum of r_j (z^j - 1)). Its values at N roots of
+unity are one Fourier transform away from the r_j, and its coefficients, which are the
+probabilities of k cells in all, one transform back.
 
-    p_0 = exp(-sum of r_j),    p_k = (1 / k) x sum over j of  j r_j p_(k-j)
+N cells make a ring: what lies beyond them comes round to the first ones. Tilted by a
+factor e^(-t k / N), it comes round e^t times smaller, at the price of digits in the
+last cells. With all charges rounded down and all rounded up to the grid, the true
+distribution lies between the two results (stochastic order); the estimate splits each
+charge between the two nearest cells so that its mean is kept.
 
-All terms are positive, so nothing cancels. The grid is the only approximation: with
-all charges rounded down and all rounded up, the true distribution lies between the two
-results (stochastic order); the estimate splits each charge between the two nearest
-cells so that its mean is kept.
-
-Source: Panjer, Recursive evaluation of a family of compound distributions, 1981.
+Source: Embrechts, Frei: Panjer recursion versus FFT for compound distributions, 2009.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import cmath
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import exp, log
+from math import exp
 from operator import mul
 from typing import Final
 
-HUGE: Final = 1e200
-LOG_HUGE: Final = log(HUGE)
+from kvcore.workload.fourier import backward, forward
+
+ROUNDING: Final = 1e-12
+"""What transforms lose of a probability, at most."""
 
 Rates = Mapping[int, float]
 
 
-def probabilities(rates: Rates, cells: int, dense: int) -> list[float]:
-    """p_0 to p_cells; `dense` is the charge up to which most cells are in use."""
-    total = sum(rate for j, rate in rates.items() if j > 0)
-    near = [j * rates.get(j, 0.0) for j in range(dense, 0, -1)]
-    far = [(j, j * rate) for j, rate in sorted(rates.items()) if j > dense and rate]
-    found, scalings = [1.0], 0
-    for k in range(1, cells + 1):
-        if k < dense:
-            sum_ = sum(map(mul, found, near[dense - k :]))
-        else:
-            sum_ = sum(map(mul, found[k - dense :], near))
-        for j, weight in far:
-            if j > k:
-                break
-            sum_ += weight * found[k - j]
-        found.append(sum_ / k)
-        if sum_ > k * HUGE:
-            found = [p / HUGE for p in found]
-            scalings += 1
-    factor = exp(scalings * LOG_HUGE - total)
-    return [p * factor for p in found]
+class Compound:
+    """A sum on a ring of `size` cells; charges as long as the ring are only counted."""
+
+    def __init__(self, rates: Rates, size: int, tilt: float = 0.0) -> None:
+        self._size = size
+        charges = [0j] * size
+        for j, rate in rates.items():
+            if 0 < j < size:
+                charges[j] += rate * exp(-tilt * j / size)
+        total = sum(rate for j, rate in rates.items() if j > 0)
+        self._logs = [value - total for value in forward(charges)]
+
+    def probabilities(self) -> list[float]:
+        """Of each number of cells on the ring, where it is not tilted."""
+        return [max(p, 0.0) for p in backward(list(map(cmath.exp, self._logs)))]
+
+    def below(self, window: Sequence[complex], scale: float) -> float:
+        """P(sum in the window of this tilt) with `scale` times as many requests."""
+        values = [cmath.exp(scale * value) for value in self._logs]
+        found: complex = sum(map(mul, values, window))
+        return found.real / self._size
+
+
+def window(cells: int, size: int, tilt: float) -> list[complex]:
+    """Sums of at most so many cells, for a ring of that size and tilt."""
+    kept = [complex(exp(tilt * k / size)) for k in range(cells + 1)]
+    kept += [0j] * (size - len(kept))
+    return [value.conjugate() for value in forward(kept)]
 
 
 def chernoff(rates: Rates, cells: int) -> float:
@@ -88,8 +99,9 @@ class Sum:
         return len(self.probabilities)
 
 
-def sum_of(rates: Rates, cells: int, dense: int) -> Sum:
+def sum_of(rates: Rates, size: int) -> Sum:
+    """The sum on a ring that is larger than it ever is, but for `beyond`."""
     return Sum(
-        probabilities=probabilities(rates, cells, dense),
-        beyond=chernoff(rates, cells + 1),
+        probabilities=Compound(rates, size).probabilities(),
+        beyond=chernoff(rates, size),
     )

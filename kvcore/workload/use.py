@@ -8,26 +8,24 @@ sees the same odds (Poisson arrivals see time averages).
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, floor, log, sqrt
+from functools import partial
+from math import ceil, exp, floor, log, sqrt
 from typing import Final
 
 from kvcore.workload import normal
-from kvcore.workload.cells import Cell, edges
+from kvcore.workload.cells import Cell
 from kvcore.workload.charges import Charges
-from kvcore.workload.compound import Rates, Sum, probabilities, sum_of
+from kvcore.workload.compound import ROUNDING, Compound, Rates, Sum, sum_of, window
 
-BUDGET: Final = 6_000_000
-SEARCH_BUDGET: Final = 1_000_000
-"""Multiplications of one recursion: for the answer, and for a step of the search."""
-MOST_CELLS: Final = 20_000
-SEARCH_CELLS: Final = 8_000
+CELLS: Final = 1 << 14
+"""Of the ring of a sum."""
+SEARCHED: Final = 1 << 13
+"""Cells of a room that a sum is to fill; their ring is twice as long."""
+TILT: Final = 16.0
 PRECISION: Final = 1e-4
-DEVIATIONS: Final = 12
-FAR_SHARE: Final = 2e-3
-FAR_RATIO: Final = 1.06
+DEVIATIONS: Final = 10
 MODES: Final = ("low", "estimate", "high")
 
 Estimate = dict[str, float]
@@ -46,71 +44,35 @@ def charged(cells: Sequence[Cell], charges: Charges) -> dict[str, Measure]:
     middle: dict[float, float] = {}
     high: dict[float, float] = {}
     for mass, least, mean, most in cells:
-        charge, _, _ = charges.at(least)
+        charge, _ = charges.around(least)
         low[charge] = low.get(charge, 0.0) + mass
-        below, exact, above = charges.at(mean)
-        up = mass * (exact - below) / (above - below) if above > below else 0.0
+        below, above = charges.around(mean)
+        up = mass * charges.share(mean) if above > below else 0.0
         middle[below] = middle.get(below, 0.0) + mass - up
         middle[above] = middle.get(above, 0.0) + up
-        _, _, charge = charges.at(most)
+        _, charge = charges.around(most)
         high[charge] = high.get(charge, 0.0) + mass
     return {"low": low, "estimate": middle, "high": high}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """Cells of `unit` bytes or tokens; charges above `dense` cells use few of them."""
-
-    unit: int
-    dense: int
-    far: tuple[int, ...]
-
-    def rates(self, measure: Measure, mode: str) -> Rates:
-        """Mean numbers of requests by cells taken, rounded down, up, or in between."""
-        found: dict[int, float] = {}
-        for charge, mass in measure.items():
-            exact = charge / self.unit
-            below, above = self._around(exact)
-            up = (exact - below) / (above - below) if above > below else 0.0
-            if mode != "estimate":
-                up = float(mode == "high")
-            found[below] = found.get(below, 0.0) + mass * (1 - up)
-            found[above] = found.get(above, 0.0) + mass * up
-        return found
-
-    def _around(self, exact: float) -> tuple[int, int]:
-        """The nearest cells in use below and above."""
+def rates_of(measure: Measure, unit: int, mode: str) -> Rates:
+    """Mean numbers of requests by cells taken, rounded down, up, or in between."""
+    found: dict[int, float] = {}
+    for charge, mass in measure.items():
+        exact = charge / unit
         below = floor(exact)
-        above = below if exact == below else below + 1
-        if above <= self.dense:
-            return below, above
-        at = bisect_right(self.far, below) - 1
-        return (
-            self.far[at] if at >= 0 else below,
-            self.far[min(bisect_left(self.far, above), len(self.far) - 1)],
-        )
+        up = exact - below
+        if mode != "estimate":
+            up = float(mode == "high" and up > 0)
+        found[below] = found.get(below, 0.0) + mass * (1 - up)
+        if up:
+            found[below + 1] = found.get(below + 1, 0.0) + mass * up
+    return found
 
 
-def grid(measure: Measure, granule: int, width: float, budget: int, most: int) -> Grid:
-    """The finest grid, up to the engine's blocks, that `width` in all can afford."""
-    near = min(_near(measure), width)
-    unit = max(1, int(sqrt(width * near / budget)), int(width / most))
-    unit = granule * max(1, -(-unit // granule))
-    dense = max(1, -(-int(near) // unit))
-    top = -(-int(max(measure)) // unit)
-    far = tuple(edges(dense, top, FAR_RATIO)) if top > dense else (dense,)
-    return Grid(unit=unit, dense=dense, far=far)
-
-
-def _near(measure: Measure) -> float:
-    """The charge above which lies a small share of all that is charged."""
-    total = sum(charge * mass for charge, mass in measure.items())
-    beyond = 0.0
-    for charge in sorted(measure, reverse=True):
-        beyond += charge * measure[charge]
-        if beyond > FAR_SHARE * total:
-            return max(charge, 1.0)
-    return 1.0
+def unit_of(width: float, granule: int, cells: int) -> int:
+    """The finest unit, up to the engine's blocks, of which so many cells are enough."""
+    return granule * max(1, ceil(width / (cells - 1) / granule))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +98,9 @@ class Use:
             return dict.fromkeys(MODES, 1.0)
         edge = (self.pool - self.fixed) // self.unit
         found = {mode: self.sums[mode].exceeds(edge) for mode in MODES}
-        found["high"] += self.sums["high"].beyond
-        found = {mode: min(odds, 1.0) for mode, odds in found.items()}
+        found["high"] += self.sums["high"].beyond + ROUNDING
+        found["low"] -= ROUNDING
+        found = {mode: min(max(odds, 0.0), 1.0) for mode, odds in found.items()}
         # Sums of thousands of terms differ in their last digits.
         return {**found, "high": max(found.values()), "low": min(found.values())}
 
@@ -157,20 +120,20 @@ class Use:
 
 
 def use_of(found: Mapping[str, Measure], charges: Charges) -> Iterator[Use | None]:
-    """Three recursions, a step after each; the last step is the result."""
+    """Three sums, a step after each; the last step is the result."""
     mean, spread = _moments(found["estimate"])
     top = max(found["high"])
     width = mean + DEVIATIONS * spread + top
     if charges.room < 1.5 * width:
         width = max(width, charges.room + top)
-    cut = grid(found["high"], charges.granule, width, BUDGET, MOST_CELLS)
-    cells = -(-int(width) // cut.unit)
+    unit = unit_of(width, charges.granule, CELLS)
+    size = ring(ceil(width / unit))
     sums = {}
     for mode in MODES:
-        sums[mode] = sum_of(cut.rates(found[mode], mode), cells, cut.dense)
+        sums[mode] = sum_of(rates_of(found[mode], unit, mode), size)
         yield None
     yield Use(
-        unit=cut.unit,
+        unit=unit,
         fixed=charges.fixed,
         pool=charges.pool,
         mean={mode: charges.fixed + _moments(found[mode])[0] for mode in MODES},
@@ -182,6 +145,11 @@ def _moments(measure: Measure) -> tuple[float, float]:
     """Mean and standard deviation of the sum."""
     mean = sum(charge * mass for charge, mass in measure.items())
     return mean, sqrt(sum(charge**2 * mass for charge, mass in measure.items()))
+
+
+def ring(cells: int) -> int:
+    """A power of two above so many cells."""
+    return 1 << cells.bit_length()
 
 
 def scale_at(
@@ -196,15 +164,15 @@ def scale_at(
     if room <= 0:
         yield dict.fromkeys(MODES, 0.0)
         return
-    cut = grid(found["high"], charges.granule, float(room), SEARCH_BUDGET, SEARCH_CELLS)
-    cells = room // cut.unit
+    unit = unit_of(float(room), charges.granule, SEARCHED)
+    size = 2 * ring(room // unit)
+    inside = window(room // unit, size, TILT)
     for mode, name in (("high", "low"), ("estimate", "estimate"), ("low", "high")):
-        rates = cut.rates(found[mode], mode)
+        total = Compound(rates_of(found[mode], unit, mode), size, TILT)
+        below = partial(total.below, inside)
 
-        def gap(scale: float, rates: Rates = rates) -> float:
-            scaled = {j: scale * rate for j, rate in rates.items()}
-            more = 1.0 - sum(probabilities(scaled, cells, cut.dense))
-            return log(max(more, 1e-15) / odds)
+        def gap(scale: float, below: Callable[[float], float] = below) -> float:
+            return log(max(1.0 - below(scale), 1e-15) / odds)
 
         mean, spread = _moments(found[mode])
         answer[name] = _solve(gap, _normal_guess(mean, spread, room, odds))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import gzip
 import heapq
 import math
@@ -22,9 +23,11 @@ from kvcore.__main__ import main
 from kvcore.importers.byte_source import in_memory
 from kvcore.traces.rows import Row, rows
 from kvcore.workload import normal
-from kvcore.workload.compound import chernoff, probabilities
+from kvcore.workload.compound import ROUNDING, Compound, chernoff, window
+from kvcore.workload.fourier import backward, forward
 from kvcore.workload.lengths import Fixed, LogNormal, produced
 from kvcore.workload.totals import COUNTED, poisson
+from kvcore.workload.use import TILT
 
 TRAFFIC: Final = {
     "pool_tokens": 60_000,
@@ -46,7 +49,7 @@ def of_file(text: str, name: str = "trace.jsonl", **changes: object) -> Json:
     return api.call("workload", params, [in_memory(text.encode(), name)])
 
 
-# The recursion ----------------------------------------------------------------
+# The sum ---------------------------------------------------------------------
 
 
 def naive(rates: dict[int, float], cells: int) -> list[float]:
@@ -65,22 +68,56 @@ def naive(rates: dict[int, float], cells: int) -> list[float]:
     return found
 
 
+@given(st.dictionaries(st.integers(0, 9), st.floats(0.01, 2), min_size=1, max_size=5))
+@settings(max_examples=30, deadline=None)
+def test_transforms_give_the_compound_poisson_sum(rates: dict[int, float]) -> None:
+    found = Compound(rates, 512).probabilities()
+    exact = naive(rates, 30)
+    assert found[:31] == pytest.approx(exact, rel=1e-9, abs=ROUNDING / 100)
+    assert sum(found) == pytest.approx(1, abs=ROUNDING)
+    tail = 1 - sum(found[:31])
+    assert tail <= chernoff(rates, 31) + ROUNDING
+
+
 @given(
     st.dictionaries(st.integers(0, 9), st.floats(0.01, 2), min_size=1, max_size=5),
-    st.integers(1, 12),
+    st.floats(0.2, 3),
+    st.integers(0, 31),
 )
-@settings(max_examples=30, deadline=None)
-def test_panjer_is_the_compound_poisson_sum(
-    rates: dict[int, float], dense: int
+@settings(max_examples=60, deadline=None)
+def test_a_tilted_ring_has_the_sums_below_for_any_scale(
+    rates: dict[int, float], scale: float, cells: int
 ) -> None:
-    found = probabilities(rates, 30, dense)
-    assert found == pytest.approx(naive(rates, 30), rel=1e-9, abs=1e-15)
-    tail = 1 - sum(found)
-    assert tail <= chernoff(rates, 31) + 1e-12
+    """Up to the half of the ring, however much lies beyond it."""
+    total = Compound(rates, 64, TILT)
+    scaled = {j: scale * rate for j, rate in rates.items()}
+    exact = sum(Compound(scaled, 1024).probabilities()[: cells + 1])
+    assert total.below(window(cells, 64, TILT), scale) == pytest.approx(exact, abs=2e-7)
+
+
+def test_charges_longer_than_the_ring_are_only_counted() -> None:
+    """Nobody is here with probability e^(-3), else one cell or more than all."""
+    total = Compound({1: 1.0, 100: 2.0}, 64, TILT)
+    one = sum(math.exp(-3) / math.factorial(n) for n in range(21))
+    assert total.below(window(20, 64, TILT), 1.0) == pytest.approx(one, abs=1e-9)
+
+
+def test_a_transform_is_undone() -> None:
+    drawn = random.Random(3)
+    values = [drawn.random() for _ in range(256)]
+    there = forward([complex(value) for value in values])
+    assert backward(there) == pytest.approx(values, abs=1e-14)
+    roots = [
+        sum(v * cmath.exp(-2j * math.pi * f * k / 256) for k, v in enumerate(values))
+        for f in range(256)
+    ]
+    found = sorted(there, key=lambda v: (round(v.real, 9), round(v.imag, 9)))
+    exact = sorted(roots, key=lambda v: (round(v.real, 9), round(v.imag, 9)))
+    assert found == pytest.approx(exact, abs=1e-9)
 
 
 def test_many_requests_neither_underflow_nor_overflow() -> None:
-    found = probabilities({1: 5000.0}, 6000, 1)
+    found = Compound({1: 5000.0}, 8192).probabilities()
     assert sum(found) == pytest.approx(1, rel=1e-9)
     peak = max(range(len(found)), key=found.__getitem__)
     assert abs(peak - 5000) <= 1
@@ -307,7 +344,17 @@ def test_the_rate_at_the_odds_gives_those_odds() -> None:
     there = work(arrival_rate=answer["rate_at_odds"]["estimate"])
     assert there["overflow"]["estimate"] == pytest.approx(0.02, rel=0.02)
     safe = work(arrival_rate=answer["rate_at_odds"]["low"])
-    assert safe["overflow"]["high"] <= 0.021
+    assert safe["overflow"]["low"] < safe["overflow"]["estimate"] < 0.02
+
+
+def test_the_bounds_of_the_rate_are_those_of_the_odds() -> None:
+    """Where the cells of both are the blocks themselves."""
+    common = {"prompt": "200/400", "output": "100/200", "pool_tokens": 40_000}
+    answer = work(odds=0.02, **common)
+    for bound, mode in (("low", "high"), ("estimate", "estimate"), ("high", "low")):
+        there = work(arrival_rate=answer["rate_at_odds"][bound], **common)
+        assert there["method"]["cell"] == 16
+        assert there["overflow"][mode] == pytest.approx(0.02, rel=0.01)
 
 
 # Scenarios --------------------------------------------------------------------
