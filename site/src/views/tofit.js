@@ -28,7 +28,12 @@ function applied(app, actions, undoable) {
 export function toFit(app, actions) {
   const { t, plan, undoable } = app;
   if (undoable !== null) return applied(app, actions, undoable);
-  if (plan?.verdict !== "does_not_fit" || !app.panels.levers.open) return nothing;
+  if (plan?.verdict !== "does_not_fit") return nothing;
+  // The line stays where it is, so that nothing moves.
+  if (!app.panels.levers.open)
+    return html`<p class="to-fit" id="to-fit">
+      <button type="button" class="link-button" @click=${() => actions.togglePanel("levers")}>${t("levers.heading_does_not_fit")}</button>
+    </p>`;
   const now = shownLevers(app);
   const rows = (now?.answer.levers ?? []).filter((row) => row.verdict !== "does_not_fit" && patchOf(row) !== null);
   const whole = now !== null && now === app.panels.levers.found;
